@@ -14,8 +14,8 @@ const DIGITS = 9;
  * So many connections, each with one request under way, for so long: `{ perSecond, p50Ms, p99Ms, sessions, isNew, cpuShare }`. `next()`
  * numbers the channels. Anything but 202 ends it.
  */
-export async function load({ port, token, connections, forMs, next }) {
-  const bytes = requestBytes({ port, token });
+export async function load({ port, token, connections, forMs, next, isDeclared = false }) {
+  const bytes = requestBytes({ port, token, isDeclared });
   const untilMs = monotonicMs() + forMs;
   const seen = { tookMs: [], sessions: new Set(), created: 0 };
   const cpu = process.cpuUsage();
@@ -37,10 +37,15 @@ export async function load({ port, token, connections, forMs, next }) {
   };
 }
 
-function requestBytes({ port, token }) {
+function requestBytes({ port, token, isDeclared }) {
   const body = (number) => {
     const ref = `1:0:19:${String(number).padStart(DIGITS, '0')}:3FB:1:C00000:0:0:0:`;
-    return JSON.stringify({ type: 'stream.start', serviceRef: ref, profile: 'hd' });
+    const params = { file: ref, preset: 'hd' };
+    return JSON.stringify(
+      isDeclared
+        ? { type: 'start', kind: 'transcode', params }
+        : { type: 'stream.start', serviceRef: ref, profile: 'hd' },
+    );
   };
   const head = [
     'POST /api/v3/intents HTTP/1.1',

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { open } from 'holdfast';
 import { createApp, serve } from 'holdfast/server';
+import { z } from 'zod';
 import { openRedisStore } from '../dist/store/redis/redis-store.js';
 import { serveBare } from './contenders/bare-route.mjs';
 import { EventListeners } from './event-listeners.mjs';
@@ -26,9 +27,15 @@ export const tasks = {
   memory,
 };
 
+/** A kind with a schema, and with params of the size of a channel's reference. */
+const transcode = {
+  params: z.object({ file: z.string(), preset: z.enum(['hd', 'sd']) }),
+  exclusive: ({ file }) => file,
+};
+
 /** The port of the interface on this store. */
 async function serveOurs({ url }) {
-  const holdfast = await open(url, { quarantine: 'off', name: 'bench' });
+  const holdfast = await open(url, { quarantine: 'off', name: 'bench', kinds: { transcode } });
   const tokens = [{ id: 'bench', token: TOKEN, scope: 'v3:admin' }];
   const app = createApp(holdfast, { tokens, events: { clientsPerToken: 5_000 } });
   const { port } = await serve(app, { host: '127.0.0.1', port: 0 });
@@ -36,9 +43,9 @@ async function serveOurs({ url }) {
 }
 
 /** Starts channels that nobody has started before, or always the same one. */
-async function load(state, { port, connections, forMs, isDistinct }) {
+async function load(state, { port, connections, forMs, isDistinct, isDeclared = false }) {
   const next = isDistinct ? () => ++state.channels : () => 0;
-  return loadFor({ port, token: TOKEN, connections, forMs, next });
+  return loadFor({ port, token: TOKEN, connections, forMs, next, isDeclared });
 }
 
 /** Adds events to the log at a steady pace, one at a time, as an instance does: how many. */

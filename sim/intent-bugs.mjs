@@ -18,8 +18,8 @@ export const INTENT_BUGS = [
       },
       {
         file: 'store/redis/lua/intent/start.lua',
-        find: 'for i = 9, #ARGV do keys[i - 8] = ARGV[i] end',
-        replace: "for i = 9, #ARGV do if ARGV[i] ~= '' then keys[i - 8] = ARGV[i] end end",
+        find: 'for i = 11, #ARGV do keys[i - 10] = ARGV[i] end',
+        replace: "for i = 11, #ARGV do if ARGV[i] ~= '' then keys[i - 10] = ARGV[i] end end",
       },
       {
         file: 'store/redis/lua/intent/start.lua',
@@ -106,8 +106,8 @@ export const INTENT_BUGS = [
     patches: [
       {
         file: 'intents/idempotency.js',
-        find: 'const text = encodeFields([DOMAIN, tenant, type, target, profile, bucket]);',
-        replace: "const text = [DOMAIN, tenant, type, target, profile, bucket].join(':');",
+        find: 'const text = encodeFields([DOMAIN, tenant, ...identity]);',
+        replace: "const text = [DOMAIN, tenant, ...identity].join(':');",
       },
     ],
   },
@@ -124,7 +124,7 @@ export const INTENT_BUGS = [
       {
         file: 'store/redis/verbs/intents.js',
         find: 'const [, atMs] = reply;',
-        replace: `const entry = ['intent:start', id, String(priority), entryOf(id)];
+        replace: `const entry = ['intent:start:' + kind, id, String(priority), entryOf(id)];
         await this.#work.run(scripts['stream/append'], entry, call);
         const [, atMs] = reply;`,
       },
@@ -161,7 +161,7 @@ export const INTENT_BUGS = [
     patches: [
       {
         file: 'store/redis/lua/intent/start.lua',
-        find: 'if not facts[9] then',
+        find: 'if not facts[11] then',
         replace: 'if facts then',
       },
     ],
@@ -200,6 +200,56 @@ export const INTENT_BUGS = [
         file: 'intents/intents.js',
         find: 'if (!signal.aborted)\n            return;',
         replace: 'return;',
+      },
+    ],
+  },
+  {
+    name: 'takes any kind',
+    about: 'a worker reads the starts of kinds that it was not told to take, and runs them',
+    worlds,
+    patches: [
+      {
+        file: 'worker/worker-options.js',
+        find: 'const names = wanted === undefined ?',
+        replace: 'const names = true ?',
+      },
+    ],
+  },
+  {
+    name: 'the same of another kind',
+    about: 'the kind is no part of what makes two starts the same request',
+    worlds,
+    patches: [
+      {
+        file: 'intents/declared-start.js',
+        find: "identity: ['start', name, same],",
+        replace: "identity: ['start', same],",
+      },
+    ],
+  },
+  {
+    name: 'params of another session',
+    about: 'a pipeline is given the params that its worker gave to the one before',
+    worlds,
+    patches: [
+      {
+        file: 'worker/pipelines/function.js',
+        find: 'const { id, kind, target: key, tenant, params } = session;',
+        replace: `const { id, kind, target: key, tenant } = session;
+        const params = callWithParams.last ?? session.params;
+        callWithParams.last = session.params;`,
+      },
+    ],
+  },
+  {
+    name: 'one try too many',
+    about: 'a session is tried again after its last try has failed',
+    worlds,
+    patches: [
+      {
+        file: 'worker/session-run.js',
+        find: 'losses + failures < tries',
+        replace: 'losses + failures <= tries',
       },
     ],
   },

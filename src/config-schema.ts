@@ -10,6 +10,7 @@ import { type ApiConfig, type HoldfastConfig, ROLES, type RunnerConfig } from '.
 import { type Duration, durationMs } from './core/duration.ts';
 import { ConfigError } from './core/errors.ts';
 import { ZONES } from './fleet/poll/http/addresses.ts';
+import { type KindDeclarations, readKinds } from './intents/kind.ts';
 import { type MaxTtlOption, readMaxTtl } from './store/port/keyspaces.ts';
 
 /** One field for each option. The compiler reports a missing one. */
@@ -185,6 +186,19 @@ const runner = runnerFields.superRefine((value, context) => {
   if (!isOne) context.addIssue({ code: 'custom', message: RUNNER });
 });
 
+const kinds = z.unknown().superRefine((declared, context) => {
+  try {
+    readKinds(declared as KindDeclarations | undefined);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    context.addIssue({
+      code: 'custom',
+      path: error.field.split('.').slice(1),
+      message: error.rule,
+    });
+  }
+});
+
 const config = section({
   store: text,
   prefix: text,
@@ -208,9 +222,17 @@ const config = section({
   roles: listOf(ROLES),
   api,
   retention: section({ sessions: duration, deadLetters: duration, history: duration }),
+  kinds,
+  pools: byName(resource),
   resources: byName(resource),
   pipelines: section({ live: pipeline, vod: pipeline }),
-  worker: section({ name: text, starts: whole(1, 10_000), ttl: duration, grace: duration }),
+  worker: section({
+    name: text,
+    kinds: texts,
+    starts: whole(1, 10_000),
+    ttl: duration,
+    grace: duration,
+  }),
 } satisfies Shape<HoldfastConfig>);
 
 /**

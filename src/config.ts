@@ -4,6 +4,7 @@ import type { Poll } from './fleet/poll/poll-scheduler.ts';
 import type { RunnerOptions } from './fleet/runner.ts';
 import type { TargetIds } from './fleet/targets/target-record.ts';
 import type { IntentOptions } from './intents/intents.ts';
+import type { KindDeclarations, KindOptions } from './intents/kind.ts';
 import type { RetentionOptions } from './retention.ts';
 import type { MaxTtlOption } from './store/port/keyspaces.ts';
 import type { WorkerOptions } from './worker/worker-options.ts';
@@ -121,15 +122,23 @@ export interface HoldfastConfig {
    */
   retention?: RetentionOptions | undefined;
 
+  /** The kinds of sessions that intents start, by name, beside `live` and `vod`. */
+  kinds?: KindDeclarations | undefined;
   /**
-   * Pools of scarce things, by name. Each session needs a slot of one pool. Default `{ tuners: 4
+   * Pools of scarce things that declared kinds need a slot of, by name. The same for all workers.
+   */
+  pools?: NonNullable<WorkerOptions['pools']> | undefined;
+  /**
+   * Pools of `live` and `vod`, by name. Each session needs a slot of one pool. Default `{ tuners: 4
    * }`. The same for all workers.
    */
   resources?: NonNullable<WorkerOptions['resources']> | undefined;
-  /** What runs for a session: a function or a command. Default: a small built-in pipeline. */
+  /**
+   * What runs for `live` and `vod`: a function or a command. Default: a small built-in pipeline.
+   */
   pipelines?: NonNullable<WorkerOptions['pipelines']> | undefined;
   /** For the role `worker`. */
-  worker?: Pick<WorkerOptions, 'name' | 'starts' | 'ttl' | 'grace'> | undefined;
+  worker?: Pick<WorkerOptions, 'name' | 'kinds' | 'starts' | 'ttl' | 'grace'> | undefined;
 
   /** The readable part of the instance's id. Default: the host's name. */
   name?: string | undefined;
@@ -177,7 +186,12 @@ export type RunnerConfig = Pick<
   'run' | 'command' | 'cwd' | 'env' | 'grace' | 'backoff' | 'stuckAfter' | 'onStuck' | 'maxHold'
 >;
 
+/** A configuration whose kinds have their functions typed by their schemas. */
+export type TypedConfig<K> = Omit<HoldfastConfig, 'kinds'> & {
+  kinds?: { [N in keyof K]: KindOptions<K[N]> } | undefined;
+};
+
 /** Returns its argument. It tells editors the type of a configuration. */
-export function defineConfig(config: HoldfastConfig): HoldfastConfig {
-  return config;
+export function defineConfig<K>(config: TypedConfig<K>): HoldfastConfig {
+  return config as HoldfastConfig;
 }

@@ -14,6 +14,7 @@ import type { TargetIds } from './fleet/targets/target-record.ts';
 import { TargetStore } from './fleet/targets/target-store.ts';
 import { Fleet } from './fleet/watch/fleet.ts';
 import { type IntentOptions, Intents } from './intents/intents.ts';
+import { type Kind, type KindDeclarations, readKinds } from './intents/kind.ts';
 import type { Census } from './lease/census.ts';
 import { Election, type ElectOptions } from './lease/election.ts';
 import type { LeaseSet } from './lease/lease.ts';
@@ -94,6 +95,8 @@ export interface OpenOptions {
   create?: boolean | undefined;
   /** `uuid`: the id of a target must be a UUID. Default `any`: every safe id. */
   sessionIds?: TargetIds | undefined;
+  /** Declares the kinds of sessions that intents start, by name. See `KindOptions`. */
+  kinds?: KindDeclarations | undefined;
   /**
    * Whether the events of this instance go into the log that all instances share. Default: only if
    * this instance has a poller or a worker, or accepts intents.
@@ -137,6 +140,7 @@ const KNOWN = new Set([
   'observe',
   'create',
   'sessionIds',
+  'kinds',
   'history',
   'on',
   'tls',
@@ -170,6 +174,7 @@ export async function open(
   const { clock = systemClock, random = systemRandom, observe = false, history } = options;
   if (history !== undefined) checkSwitch(history, 'history');
   const maxTtls = readMaxTtl(options.maxTtl);
+  const kinds = readKinds(options.kinds);
   const events = new Emitter();
   for (const [name, listener] of Object.entries(options.on ?? {}))
     events.on(name as EventName, listener as Listener<EventName>);
@@ -197,6 +202,7 @@ export async function open(
   return new Holdfast(rt, leases, {
     ownsStore: opened.owned,
     targetIds: options.sessionIds ?? 'any',
+    kinds,
     history,
     prefix: options.prefix ?? '',
   });
@@ -215,6 +221,7 @@ interface HoldfastSettings {
   /** False for a store that the caller opened, and closes. */
   readonly ownsStore: boolean;
   readonly targetIds: TargetIds;
+  readonly kinds: ReadonlyMap<string, Kind>;
   readonly history: 'on' | 'off' | undefined;
   readonly prefix: string;
 }
@@ -423,7 +430,7 @@ export class Holdfast implements AsyncDisposable {
    */
   intents(options: IntentOptions = {}): Intents {
     this.#checkOpen('intents');
-    const intents = new Intents(this.#rt, options);
+    const intents = new Intents(this.#rt, options, this.#settings.kinds);
     this.#intents.add(intents);
     this.#recordHistory();
     return intents;
@@ -436,9 +443,9 @@ export class Holdfast implements AsyncDisposable {
   worker(options: WorkerOptions = {}): Worker {
     this.#checkOpen('worker', this.#worker);
     const { clock } = this.#rt;
-    const { prefix } = this.#settings;
+    const { prefix, kinds } = this.#settings;
     const commands = (lock: HostLock | null) => supervisedCommands(clock, { lock });
-    const environment = { host: systemHost, prefix, commands };
+    const environment = { host: systemHost, prefix, kinds, commands };
     this.#worker = new Worker(this.#rt, this.#leases, environment, options);
     this.#recordHistory();
     return this.#worker;

@@ -16,6 +16,7 @@ export {
   ROLES,
   type Role,
   type RunnerConfig,
+  type TypedConfig,
 } from './config.ts';
 export type { Keyspace, MaxTtlOption, MaxTtls } from './store/port/keyspaces.ts';
 export type { ReadRecord, Records, WriteOptions } from './records.ts';
@@ -155,10 +156,8 @@ export type {
   PayloadOut,
   ResultIn,
   ResultOut,
-  Schema,
-  SchemaIssue,
-  SchemaResult,
 } from './workflow/schema.ts';
+export type { Schema, SchemaIssue, SchemaResult } from './core/schema.ts';
 export type { DeadLetter, DeadLetters } from './workflow/dead-letters.ts';
 export * from './workflow/errors.ts';
 
@@ -169,11 +168,24 @@ export type {
   Intents,
   SessionPage,
   SessionQuery,
+  Submitted,
   SubmitOptions,
 } from './intents/intents.ts';
+export {
+  defineKind,
+  type KindCommand,
+  type KindContext,
+  type KindDeclarations,
+  type KindFunction,
+  type KindOptions,
+  type StartFacts,
+} from './intents/kind.ts';
 export type {
   Intent,
   Requester,
+  Start,
+  Stop,
+  StopKey,
   StreamStart,
   StreamStop,
   VodStart,

@@ -101,7 +101,7 @@ describe('a configuration', () => {
     [{ api: { port: '80' } }, 'api.port', /from 0 to 65535/],
     [{ api: { token: 'canary' } }, 'api.token', /Known options: host, port/],
     [{ worker: 'box-1' }, 'worker', /it must be an object/],
-    [{ worker: { slots: 4 } }, 'worker.slots', /Known options: name, starts, ttl, grace/],
+    [{ worker: { slots: 4 } }, 'worker.slots', /Known options: name, kinds, starts, ttl, grace/],
     [{ retention: { letters: '1h' } }, 'retention.letters', /Known options: sessions, deadLetters/],
     [{ resources: ['a'] }, 'resources', /it must be an object/],
     [{ resources: { tuners: '4' } }, 'resources.tuners', /it must be a number of slots/],

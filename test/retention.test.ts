@@ -31,7 +31,15 @@ function setting() {
 async function endedSessions({ intents }: Store, count: number): Promise<void> {
   for (let n = 0; n < count; n++) {
     const id = `session-${n}`;
-    const known = { keys: [`key-${n}`], client: 'ann', body: '{}', status: '{}', priority: 5 };
+    const known = {
+      kind: 'live',
+      label: 'l',
+      keys: [`key-${n}`],
+      client: 'ann',
+      body: '{}',
+      status: '{}',
+      priority: 5,
+    };
     await intents.start({ id, tenant: 'acme', ...known }, CALL);
     await intents.stop({ id, tenant: null, client: 'ann', force: true, ending: '{}' }, CALL);
   }
@@ -84,7 +92,10 @@ describe('retention', () => {
     await instance({ sessions: '5m', deadLetters: '20m', history: '10m' });
     await endedSessions(store, 1);
     const open = { id: 'open', tenant: 'acme', keys: ['open'], client: 'ann', priority: 5 };
-    await store.intents.start({ ...open, body: '{}', status: '{}' }, CALL);
+    await store.intents.start(
+      { ...open, kind: 'live', label: 'l', body: '{}', status: '{}' },
+      CALL,
+    );
     await letters(store, 'mails', 1);
     await store.log.append(['a'], CALL);
     await clock.advance(7 * MINUTE_MS);

@@ -22,6 +22,7 @@ async function run(bench) {
       ours: { port: await bareOurs.ask('serveBare', { client: 'ours' }), isDistinct: true },
     };
     runners.replays = { ...runners.distinct, isDistinct: false };
+    runners.declared = { ...runners.distinct, isDeclared: true };
     return rowsOf(await rounds(bench, loading, runners));
   });
 }
@@ -32,8 +33,8 @@ async function rounds(bench, loading, runners) {
   const { rounds, loadMs } = bench.plan;
   for (let round = 1 - WARM_UP; round <= rounds; round++) {
     bench.progress(intentAccept.name, `round ${round} of ${rounds}`);
-    for (const [name, { port, isDistinct }] of Object.entries(runners)) {
-      const facts = { port, isDistinct, connections: CONNECTIONS, forMs: loadMs };
+    for (const [name, { port, isDistinct, isDeclared }] of Object.entries(runners)) {
+      const facts = { port, isDistinct, isDeclared, connections: CONNECTIONS, forMs: loadMs };
       const result = await loading.ask('load', facts);
       check(name, result, { isFirst: round === 1 - WARM_UP });
       if (round > 0) results[name].push(result);
@@ -44,13 +45,13 @@ async function rounds(bench, loading, runners) {
 
 /** What is not what it claims to be does not count. */
 function check(name, { requests, created, sessions }, { isFirst }) {
-  const expected = { distinct: requests, replays: isFirst ? 1 : 0 }[name] ?? 0;
+  const expected = { distinct: requests, declared: requests, replays: isFirst ? 1 : 0 }[name] ?? 0;
   if (created !== expected)
     throw new Error(`${name}: of ${requests} requests ${created} made a session`);
   if (name === 'replays' && sessions !== 1) throw new Error('replays led to more than one session');
 }
 
-function rowsOf({ distinct, replays, ...bare }) {
+function rowsOf({ distinct, replays, declared, ...bare }) {
   const rate = (results) => median(results.map(({ perSecond }) => perSecond));
   const accepted = rate(distinct);
   const figures = { [OURS.name]: accepted };
@@ -62,7 +63,9 @@ function rowsOf({ distinct, replays, ...bare }) {
     figures: { [OURS.name]: value },
   });
   const p99 = (results) => median(results.map(({ p99Ms }) => p99Ms));
-  const shares = [...distinct, ...replays, ...Object.values(bare).flat()].map((r) => r.cpuShare);
+  const shares = [...distinct, ...replays, ...declared, ...Object.values(bare).flat()].map(
+    (r) => r.cpuShare,
+  );
   const busiest = Math.round(Math.max(...shares) * 100);
   const distinctRow = row(', distinct channels', 'intents/s', accepted);
   return [
@@ -79,6 +82,12 @@ function rowsOf({ distinct, replays, ...bare }) {
       ...row(', replays of one channel', '× distinct', rate(replays) / accepted),
       atLeast: 1,
     }),
+    absolute({
+      ...row(', declared kind with a schema', '× distinct channels', rate(declared) / accepted),
+      requirement: 'B-11',
+      atLeast: 0.9,
+    }),
+    fact(row(', declared kind with a schema, rate', 'intents/s', rate(declared))),
     fact(row(', replays of one channel, rate', 'intents/s', rate(replays))),
     fact(row(', replays of one channel, p99', 'ms', p99(replays))),
   ];

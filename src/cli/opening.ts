@@ -31,7 +31,7 @@ export async function openWith(
   options: OpenOptions = {},
 ): Promise<Holdfast> {
   checkShared(settings);
-  const { store, prefix, quarantine, maxTtl, sync, sessionIds } = settings;
+  const { store, prefix, quarantine, maxTtl, sync, sessionIds, kinds } = settings;
   const { open } = await import('../holdfast.ts');
   return open(store, {
     prefix,
@@ -39,6 +39,7 @@ export async function openWith(
     maxTtl,
     sync,
     sessionIds,
+    kinds,
     // `holdfast doctor` shows warnings. Here cron would mail them every night.
     on: { 'store.warned': () => {} },
     ...options,

@@ -9,14 +9,17 @@ import { feed } from './event-feed.ts';
 import type {
   AcceptedIntent,
   ApiSession,
+  BatchResult,
   EventsQuery,
   FollowedEvent,
   RunSession,
   SessionState,
   SessionsPage,
   SessionsQuery,
+  StartKindRequest,
   StartRequest,
   StartVodRequest,
+  StoppedKey,
   StopRequest,
 } from './messages.ts';
 import { type ClientSettings, type Token, withSearch } from './request.ts';
@@ -53,6 +56,9 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 const DEFAULT_RETRIES = 5;
 const MAX_RETRIES = 100;
 const DEFAULT_WAIT_MS = 60_000;
+/** What the server accepts in one request. */
+const MAX_BATCH = 100;
+const MAX_BATCH_BYTES = 16_000;
 /** The polling interval of `waitFor` doubles from the minimum to the maximum. */
 const MIN_WAIT_POLL_MS = 100;
 const MAX_WAIT_POLL_MS = 2_000;
@@ -75,6 +81,41 @@ export class HoldfastClient {
     return this.#submit({ type: 'vod.start', ...request }, options);
   }
 
+  /** Starts a session of a declared kind, or finds the one that the same request started. */
+  startKind(request: StartKindRequest, options: CallOptions = {}): Promise<AcceptedIntent> {
+    return this.#submit({ type: 'start', ...request }, options);
+  }
+
+  /**
+   * Starts many sessions of declared kinds, in as few requests as possible. Each start is accepted
+   * or refused for itself: the results are in the order of the starts.
+   */
+  async startAll(
+    requests: readonly StartKindRequest[],
+    { signal }: CallOptions = {},
+  ): Promise<BatchResult[]> {
+    const path = '/api/v3/intents/batch';
+    const results: BatchResult[] = [];
+    for (const starts of batchesOf(requests)) {
+      const sent = { method: 'POST', path, body: { starts } } as const;
+      const reply = (await call(this.#settings, sent, signal)) as { results: BatchResult[] };
+      results.push(...reply.results);
+    }
+    return results;
+  }
+
+  /**
+   * Tells that this client no longer needs the open sessions of a kind with this key. Each ends
+   * when
+   * no client needs it. Throws `NOT_FOUND` if there is none.
+   */
+  stopKey(kind: string, key: string, options: StopRequest & CallOptions = {}): Promise<StoppedKey> {
+    const { signal, ...request } = options;
+    const body = { type: 'stop', kind, key, ...request };
+    const sent = { method: 'POST', path: '/api/v3/intents', body } as const;
+    return call(this.#settings, sent, signal) as Promise<StoppedKey>;
+  }
+
   /** Tells that this client no longer needs the session. It ends when no client needs it. */
   stop(sessionId: string, options: StopRequest & CallOptions = {}): Promise<AcceptedIntent> {
     const { signal, ...request } = options;
@@ -95,9 +136,10 @@ export class HoldfastClient {
   async *sessions(
     query: SessionsQuery & CallOptions = {},
   ): AsyncGenerator<ApiSession, void, undefined> {
-    const { kind, state, limit, signal } = query;
+    const { kind, key, state, limit, signal } = query;
     const search = new URLSearchParams();
     if (kind !== undefined) search.set('kind', kind);
+    if (key !== undefined) search.set('key', key);
     for (const each of [state ?? []].flat()) search.append('state', each);
     if (limit !== undefined) search.set('limit', String(limit));
     let page: SessionsPage;
@@ -124,7 +166,7 @@ export class HoldfastClient {
       const session = await this.#read(id, { ...this.#settings, timeoutMs }, signal).catch(
         nullIfTransient,
       );
-      if (session?.kind === 'poll') {
+      if (session !== null && !('state' in session)) {
         const rule = 'is a target, which no intent started: a target does not end';
         throw new ConfigError({ field: 'id', value: id, rule });
       }
@@ -161,6 +203,25 @@ export class HoldfastClient {
     const path = `/api/v3/sessions/${encodeURIComponent(id)}`;
     return call(settings, { method: 'GET', path }, signal) as Promise<ApiSession>;
   }
+}
+
+/** Starts that fit into one request each. A start that is too large is sent alone, and refused. */
+function* batchesOf(requests: readonly StartKindRequest[]): Generator<object[], void> {
+  const encoder = new TextEncoder();
+  let batch: object[] = [];
+  let bytes = 0;
+  for (const request of requests) {
+    const start = { type: 'start', ...request };
+    const size = encoder.encode(JSON.stringify(start)).length + 1;
+    if (batch.length === MAX_BATCH || (batch.length > 0 && bytes + size > MAX_BATCH_BYTES)) {
+      yield batch;
+      batch = [];
+      bytes = 0;
+    }
+    batch.push(start);
+    bytes += size;
+  }
+  if (batch.length > 0) yield batch;
 }
 
 /** Validates the options. */

@@ -23,6 +23,16 @@ export interface StartVodRequest {
   readonly clientId?: string | undefined;
 }
 
+/** A start of a declared kind. */
+export interface StartKindRequest {
+  readonly kind: string;
+  /** Your name for the work. Default: what the kind makes of the params, or a new id. */
+  readonly key?: string | undefined;
+  /** What the work is to do. The kind has a schema for it. */
+  readonly params?: Readonly<Record<string, unknown>> | undefined;
+  readonly clientId?: string | undefined;
+}
+
 export interface StopRequest {
   readonly clientId?: string | undefined;
   /** Stops it even if other clients need it. Needs the scope `v3:admin`. */
@@ -32,7 +42,10 @@ export interface StopRequest {
 /** The response to an intent: it is stored. The session shows the outcome. */
 export interface AcceptedIntent {
   readonly sessionId: string;
-  readonly kind: 'live' | 'vod';
+  /** `live`, `vod`, or a declared kind. */
+  readonly kind: string;
+  /** The key of the session: its channel or recording, or what its start names. */
+  readonly key: string;
   readonly state: SessionState;
   /** The session existed already (start), or its state did not change (stop). */
   readonly replayed: boolean;
@@ -41,11 +54,23 @@ export interface AcceptedIntent {
   readonly links: { readonly self: string };
 }
 
+/** The response to a stop by key. */
+export interface StoppedKey {
+  readonly kind: string;
+  readonly key: string;
+  readonly sessions: readonly AcceptedIntent[];
+}
+
+/** The answer to one start of a batch. */
+export type BatchResult =
+  | { readonly status: 202; readonly accepted: AcceptedIntent }
+  | { readonly status: number; readonly problem: Readonly<Record<string, unknown>> };
+
 /** A session that an intent started. */
 export interface RunFacts {
   readonly id: string;
   readonly tenant: string;
-  readonly profile: string;
+  readonly key: string;
   readonly state: SessionState;
   /** Why it ended. */
   readonly reason: string | null;
@@ -59,6 +84,8 @@ export interface RunFacts {
   readonly revision: number;
   /** How often its worker was lost. */
   readonly losses: number;
+  /** How often it failed and was tried again. */
+  readonly failures: number;
   /** What its pipeline reports while it runs. */
   readonly progress?: unknown;
   /** How its pipeline ended: exit code, running time, last lines. */
@@ -68,15 +95,23 @@ export interface RunFacts {
 export interface LiveSession extends RunFacts {
   readonly kind: 'live';
   readonly serviceRef: string;
+  readonly profile: string;
 }
 
 export interface VodSession extends RunFacts {
   readonly kind: 'vod';
   readonly recordingId: string;
   readonly startMs: number;
+  readonly profile: string;
 }
 
-export type RunSession = LiveSession | VodSession;
+/** A session of a declared kind: one with `params`. */
+export interface DeclaredSession extends RunFacts {
+  readonly kind: string;
+  readonly params: unknown;
+}
+
+export type RunSession = LiveSession | VodSession | DeclaredSession;
 
 /** A target, in the form of `/api/v3/sessions`. */
 export interface PollSession {
@@ -91,7 +126,9 @@ export interface PollSession {
 export type ApiSession = RunSession | PollSession;
 
 export interface SessionsQuery {
-  readonly kind?: ApiSession['kind'] | undefined;
+  readonly kind?: string | undefined;
+  /** Only sessions with this key; needs `kind`. */
+  readonly key?: string | undefined;
   /** Only sessions in one of these states. */
   readonly state?: SessionState | readonly SessionState[] | undefined;
   /** Sessions per page, 1 to 1,000; default 100. */

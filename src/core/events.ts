@@ -107,6 +107,15 @@ export interface Events {
     isGone: boolean;
     tookMs: number;
   };
+  /** The pipeline failed, or its time limit was over. It is started again in `inMs`. */
+  'pipeline.retried': {
+    session: string;
+    tenant: string;
+    /** The number of the next try. */
+    attempt: number;
+    why: string | null;
+    inMs: number;
+  };
   /** The pipeline was told to end, and still runs. Its leases are kept until it has ended. */
   'pipeline.stuck': { session: string; tenant: string; runsForMs: number };
   /** A killed worker was restarted under its name. The leases of the dead process are free. */
@@ -120,6 +129,11 @@ export interface Events {
   'intent.refused': { tenant: string; type: string; client: string; why: string };
   /** The stream had lost the start of a session that waits for a worker. */
   'intent.republished': { session: string; tenant: string };
+  /**
+   * Sessions of a kind have waited for a worker for half a minute or longer: no worker takes the
+   * kind, or all of them are busy.
+   */
+  'intent.waiting': { kind: string; count: number; waitedMs: number };
   'sweep.failed': { error: unknown };
   /** How many expired entries retention removed. Emitted only if there were any. */
   'retention.swept': { sessions: number; deadLetters: number; entries: number };

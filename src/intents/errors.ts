@@ -23,3 +23,36 @@ export class SessionCrowdedError extends defineError(
   ({ session, clients }) =>
     `session '${session}' has ${clients} clients, and takes no more. Clients that no longer need it should stop it; or let many users share one client id.`,
 ) {}
+
+/** The params of a start do not fit the schema of its kind. Nothing was written. */
+export class ParamsInvalidError extends defineError(
+  'PARAMS_INVALID',
+  'invalid',
+)<{
+  /** The kind of the session. */
+  kind: string;
+  /** At least one. `value`: what was sent there. */
+  errors: readonly {
+    readonly field: string;
+    readonly value: unknown;
+    readonly rule: string;
+  }[];
+}>(({ kind, errors }) => {
+  const [first, ...more] = errors.map(({ field, rule }) => `${field}: ${rule}`);
+  const rest = more.length === 0 ? '' : ` (and ${more.length} more)`;
+  return `the params do not fit kind '${kind}': ${first}${rest}. Correct them and start it again.`;
+}) {}
+
+/** A function or schema of the declaration of a kind failed. Nothing was written. */
+export class KindFailedError extends defineError(
+  'KIND_FAILED',
+  'internal',
+)<{
+  kind: string;
+  /** The part of the declaration: `params`, `exclusive` or `same`. */
+  part: string;
+  why: string;
+}>(
+  ({ kind, part, why }) =>
+    `could not accept a start of kind '${kind}': its ${part} ${why}. Correct the declaration of the kind.`,
+) {}

@@ -6,13 +6,21 @@ const VERSION = 1;
 const DOMAIN = 'v3_intent';
 const LENGTH_BYTES = 4;
 
+/** What makes two starts of a built-in kind the same request. */
+export function identityOf({ type, target, profile, bucket }: Wanted): readonly string[] {
+  return [type, target, profile, bucket];
+}
+
 /**
  * The same for equal requests of one tenant. Without the secret, the request cannot be derived from
  * it.
  */
-export function idempotencyKey(secret: Buffer, tenant: string, wanted: Wanted): string {
-  const { type, target, profile, bucket } = wanted;
-  const text = encodeFields([DOMAIN, tenant, type, target, profile, bucket]);
+export function idempotencyKey(
+  secret: Buffer,
+  tenant: string,
+  identity: readonly string[],
+): string {
+  const text = encodeFields([DOMAIN, tenant, ...identity]);
   return createHmac('sha256', secret).update(text).digest('base64url');
 }
 

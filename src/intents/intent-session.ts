@@ -13,12 +13,15 @@ import {
   type StoredSession,
 } from '../store/port/intent-store.ts';
 import type { Wanted } from './intent.ts';
+import { isKindName } from './kind.ts';
 
 /** Why a session has ended. `docs/intents.md` has a line for each. */
 export const REASONS = [
   'R_STOPPED',
   'R_LEASE_BUSY',
   'R_NO_TUNER',
+  'R_NO_SLOT',
+  'R_TIME_LIMIT',
   'R_LEASE_EXPIRED',
   'R_PIPELINE_ENDED',
   'R_PIPELINE_FAILED',
@@ -32,6 +35,7 @@ export const OUTCOMES = [
   'STOPPED',
   'REJECTED_BUSY',
   'REJECTED_NO_TUNER',
+  'REJECTED_NO_SLOT',
   'FAILED',
 ] as const;
 export type Outcome = (typeof OUTCOMES)[number];
@@ -65,6 +69,8 @@ export interface SessionStatus {
   readonly slot: string | null;
   /** How often its worker was lost; absent: never. */
   readonly losses?: number;
+  /** How often its pipeline failed and was started again; absent: never. */
+  readonly failures?: number;
   /** The process group of its command. */
   readonly group?: { readonly group: number; readonly startedTicks: number | null };
   /** What its pipeline reports while it runs. */
@@ -95,6 +101,7 @@ export function sessionOf(stored: StoredSession): IntentSession {
   const why =
     invalidField(body, BODY_FIELDS, 'body') ??
     invalidField(status, STATUS_FIELDS, 'status') ??
+    invalidKind(body as SessionBody) ??
     invalidRecord(stored);
   if (why !== null) throw new SessionUnreadableError({ session: id, why });
   // Every request passes here, and spreading the three would take more than ten times as long.
@@ -124,12 +131,13 @@ const isAbsentOr =
 
 /** The fields that code relies on. Further fields are allowed. */
 const BODY_FIELDS: Readonly<Record<string, Rule>> = {
-  kind: (value) => value === 'live' || value === 'vod',
+  kind: isKindName,
   type: isText,
   target: isText,
   profile: isText,
   bucket: isText,
   startMs: isAbsentOr(isCount),
+  exclusive: isAbsentOr(isText),
   tenure: isAbsentOr(
     (value) => isObject(value) && isText(value.key) && isText(value.holder) && isCount(value.fence),
   ),
@@ -140,6 +148,7 @@ const STATUS_FIELDS: Readonly<Record<string, Rule>> = {
   worker: isTextOrNull,
   slot: isTextOrNull,
   losses: isAbsentOr(isCount),
+  failures: isAbsentOr(isCount),
   // Workers kill this group: 0 would be their own group, and 1 is the system's.
   group: isAbsentOr((value) => isObject(value) && isCount(value.group) && Number(value.group) > 1),
   detail: isAbsentOr(isObject),
@@ -168,6 +177,12 @@ function invalidField(
     if (rules[field]?.(value[field]) === false)
       return `field ${field} of its ${name} is missing or invalid`;
   return null;
+}
+
+/** The lease key of a declared kind is made from `exclusive`. */
+function invalidKind({ kind, exclusive }: SessionBody): string | null {
+  const isBuiltIn = kind === 'live' || kind === 'vod';
+  return isBuiltIn || exclusive !== undefined ? null : 'field kind of its body is invalid';
 }
 
 function invalidRecord({ state, createdAtMs, changedAtMs }: StoredSession): string | null {

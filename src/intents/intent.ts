@@ -4,6 +4,7 @@
  */
 import { ConfigError } from '../core/errors.ts';
 import { isForeignText, isTargetId, TARGET_ID_RULE } from '../core/ids.ts';
+import { isKindName, KIND_NAME_RULE } from './kind.ts';
 
 /** Starts a channel, or joins the session that runs it. */
 export interface StreamStart {
@@ -31,7 +32,34 @@ export interface StreamStop {
   readonly force?: boolean;
 }
 
-export type Intent = StreamStart | VodStart | StreamStop;
+/**
+ * Starts a session of a declared kind, or finds the session that the same request started. See
+ * `KindOptions` for what counts as the same.
+ */
+export interface Start {
+  readonly type: 'start';
+  readonly kind: string;
+  /** The client's name for the work. Default: what `exclusive` makes of the params, or a new id. */
+  readonly key?: string;
+  /** Validated by the schema of the kind; default an empty object. */
+  readonly params?: Readonly<Record<string, unknown>>;
+}
+
+/** As `stream.stop`, for sessions of any kind. */
+export interface Stop {
+  readonly type: 'stop';
+  readonly sessionId: string;
+  readonly force?: boolean;
+}
+
+/** Stops all open sessions of a kind with this key, as `Stop` stops one. */
+export interface StopKey {
+  readonly kind: string;
+  readonly key: string;
+  readonly force?: boolean;
+}
+
+export type Intent = StreamStart | VodStart | StreamStop | Start | Stop;
 
 /** The client that submits an intent. */
 export interface Requester {
@@ -44,7 +72,7 @@ export interface Requester {
   readonly client: string;
 }
 
-const INTENT_TYPES = ['stream.start', 'vod.start', 'stream.stop'] as const;
+export const INTENT_TYPES = ['stream.start', 'vod.start', 'stream.stop', 'start', 'stop'] as const;
 /** For requesters without a tenant. */
 export const DEFAULT_TENANT = 'default';
 export const DEFAULT_PROFILE = 'default';
@@ -58,13 +86,19 @@ export const REF_RULE = `it is 1 to ${MAX_REF_BYTES} bytes of well-formed text w
 
 /** The work that a start asks for, in one form for all types. */
 export interface Wanted {
-  readonly kind: 'live' | 'vod';
-  readonly type: 'stream.start' | 'vod.start';
+  /** `live`, `vod`, or a declared kind. */
+  readonly kind: string;
+  readonly type: 'stream.start' | 'vod.start' | 'start';
+  /** The channel, the recording, or the key of a declared kind. Several sessions may have it. */
   readonly target: string;
   readonly profile: string;
   /** Starts of one target and profile in the same bucket share a session. */
   readonly bucket: string;
   readonly startMs?: number;
+  /** Of a declared kind: sessions with the same text exclude each other. */
+  readonly exclusive?: string;
+  /** Of a declared kind: JSON, as its schema returned it. */
+  readonly params?: unknown;
 }
 
 export function wantedBy(intent: StreamStart | VodStart): Wanted {
@@ -89,7 +123,13 @@ export function checkIntent(intent: Intent): void {
       checkProfile(fields.profile);
       break;
     case 'stream.stop':
+    case 'stop':
       checkId('sessionId', fields.sessionId);
+      break;
+    case 'start':
+      checkKind(fields.kind);
+      if (fields.key !== undefined) checkRef('key', fields.key);
+      checkParams(fields.params);
       break;
     default: {
       const rule = `it is one of ${INTENT_TYPES.join(', ')}`;
@@ -101,6 +141,11 @@ export function checkIntent(intent: Intent): void {
 export function checkRequester({ tenant, client }: Requester): void {
   if (tenant !== null) checkId('tenant', tenant);
   checkId('client', client);
+}
+
+export function checkStopKey({ kind, key }: StopKey): void {
+  checkKind(kind);
+  checkRef('key', key);
 }
 
 export function isRef(value: unknown): value is string {
@@ -119,6 +164,16 @@ function bucketOf(startMs: number): string {
 
 function checkRef(field: string, value: unknown): void {
   if (!isRef(value)) throw new ConfigError({ field, value, rule: REF_RULE });
+}
+
+function checkKind(value: unknown): void {
+  if (!isKindName(value)) throw new ConfigError({ field: 'kind', value, rule: KIND_NAME_RULE });
+}
+
+function checkParams(value: unknown): void {
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  if (value === undefined || isObject) return;
+  throw new ConfigError({ field: 'params', value, rule: 'it is an object' });
 }
 
 function checkStart(startMs: unknown): void {

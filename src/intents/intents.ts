@@ -6,23 +6,34 @@
  * without an answer may send it again: no second session is started. The second client of a session
  * is accepted, too.
  */
-import { LeaseHeldError, OutcomeUnknownError, StoreQuarantinedError } from '../core/errors.ts';
+import {
+  ConfigError,
+  LeaseHeldError,
+  OutcomeUnknownError,
+  StoreQuarantinedError,
+} from '../core/errors.ts';
 import { isTargetId, randomUuid } from '../core/ids.ts';
 import { checkKnown, checkSwitch } from '../core/options.ts';
 import { SessionNotFoundError } from '../fleet/targets/errors.ts';
 import { SESSIONS_PAGE, type SessionState } from '../store/port/intent-store.ts';
 import type { Runtime } from '../store/runtime.ts';
 import { acquireApiLease, releaseApiLease } from './api-lease.ts';
-import { SecretMissingError, SessionCrowdedError } from './errors.ts';
-import { idempotencyKey } from './idempotency.ts';
+import { type PreparedStart, prepareStart } from './declared-start.ts';
+import { KindFailedError, SecretMissingError, SessionCrowdedError } from './errors.ts';
+import { idempotencyKey, identityOf } from './idempotency.ts';
 import {
   checkIntent,
   checkRequester,
+  checkStopKey,
   DEFAULT_TENANT,
   type Intent,
   type Requester,
+  type Start,
+  type Stop,
+  type StopKey,
+  type StreamStart,
   type StreamStop,
-  type Wanted,
+  type VodStart,
   wantedBy,
 } from './intent.ts';
 import {
@@ -32,6 +43,7 @@ import {
   type SessionStatus,
   sessionOf,
 } from './intent-session.ts';
+import { DEFAULT_PRIORITY, isKindName, KIND_NAME_RULE, type Kind } from './kind.ts';
 import { type SecretOptions, SecretSet } from './secret-set.ts';
 import { readable, readSessions, reportForeign } from './session-reading.ts';
 import { StartRecoveryLoop } from './start-recovery-loop.ts';
@@ -62,7 +74,9 @@ export interface SubmitOptions {
 export interface SessionQuery {
   /** Null: all tenants. */
   readonly tenant: string | null;
-  readonly kind?: 'live' | 'vod' | undefined;
+  readonly kind?: string | undefined;
+  /** The key of a declared kind, the channel or the recording. Needs `kind`. */
+  readonly key?: string | undefined;
   readonly states?: readonly SessionState[] | undefined;
   readonly cursor?: string | undefined;
   /** Default 100, at most 1,000. */
@@ -76,13 +90,17 @@ export interface SessionPage {
   readonly cursor?: string;
 }
 
+/** The answer to one of several intents. */
+export type Submitted =
+  | ({ readonly ok: true } & Accepted)
+  | { readonly ok: false; readonly error: unknown };
+
 /** Throws if the client has gone. */
 type CheckClient = () => Promise<void>;
 
 const KNOWN = new Set(['secret', 'previousSecret', 'apiLeases']);
 /** Short, because a client waits, and may send its intent again. */
 const CALL = { timeoutMs: 2_000 };
-const PRIORITY = 5;
 const DEFAULT_PAGE = 100;
 /** Requests for one page, if most sessions do not match the query. */
 const MAX_REQUESTS = 10;
@@ -100,22 +118,35 @@ const STOPPED_STATUS = JSON.stringify(STOPPED);
 
 export class Intents {
   readonly #rt: Runtime;
+  readonly #kinds: ReadonlyMap<string, Kind>;
   readonly #secrets: SecretSet;
   readonly #hasApiLeases: boolean;
   readonly #recovery: StartRecoveryLoop;
 
-  constructor(rt: Runtime, options: IntentOptions = {}) {
+  constructor(
+    rt: Runtime,
+    options: IntentOptions = {},
+    kinds: ReadonlyMap<string, Kind> = new Map(),
+  ) {
     checkKnown(options, KNOWN);
     const { apiLeases = 'off', ...secrets } = options;
     checkSwitch(apiLeases, 'apiLeases');
     this.#rt = rt;
+    this.#kinds = kinds;
     this.#secrets = new SecretSet(rt, secrets);
     this.#hasApiLeases = apiLeases === 'on';
     this.#recovery = new StartRecoveryLoop(rt, this.#secrets);
   }
 
+  /** The names of the declared kinds. */
+  get kinds(): readonly string[] {
+    return [...this.#kinds.keys()];
+  }
+
   /**
-   * Accepts an intent. Throws `CONFIG_INVALID` for an invalid intent, `SESSION_NOT_FOUND` for a
+   * Accepts an intent. Throws `CONFIG_INVALID` for an invalid intent, `PARAMS_INVALID` for params
+   * that do not fit their kind, `KIND_FAILED` if the declaration of the kind fails,
+   * `SESSION_NOT_FOUND` for a
    * stop of an absent session, `SESSION_CROWDED` if the session has too many clients,
    * `SECRET_MISSING` if other instances have a secret and this one has none, `LEASE_HELD` with
    * `apiLeases` if another session has the channel, and errors of the store. After
@@ -125,9 +156,53 @@ export class Intents {
     checkIntent(intent);
     checkRequester(by);
     const checkClient = () => this.#checkClient(intent.type, by, signal);
-    return intent.type === 'stream.stop'
+    return intent.type === 'stream.stop' || intent.type === 'stop'
       ? this.#stop(intent, by, checkClient)
-      : this.#start(wantedBy(intent), by, checkClient);
+      : this.#start(intent, by, checkClient);
+  }
+
+  /** Accepts several intents, each for itself: some may be refused. Answers are in their order. */
+  submitAll(
+    intents: readonly Intent[],
+    by: Requester,
+    options: SubmitOptions = {},
+  ): Promise<Submitted[]> {
+    const each = async (intent: Intent): Promise<Submitted> => {
+      try {
+        return { ok: true, ...(await this.submit(intent, by, options)) };
+      } catch (error) {
+        return { ok: false, error };
+      }
+    };
+    return Promise.all(intents.map(each));
+  }
+
+  /**
+   * Stops all open sessions of a kind with this key: the client needs them no more. The kind need
+   * not be declared any more. Throws `SESSION_NOT_FOUND` if there is none. A session that starts at
+   * the same time may be missed.
+   */
+  async stopKey(stop: StopKey, by: Requester, { signal }: SubmitOptions = {}): Promise<Accepted[]> {
+    checkStopKey(stop);
+    checkRequester(by);
+    const { kind, key, force = false } = stop;
+    const checkClient = () => this.#checkClient('stop', by, signal);
+    await checkClient();
+    const accepted: Accepted[] = [];
+    let cursor: string | undefined;
+    do {
+      const tenant = by.tenant ?? undefined;
+      const call = { ...CALL, kind, label: key, tenant, isOpen: true, cursor };
+      const page = await this.#rt.store.intents.list(call);
+      for (const { id } of page.sessions) {
+        const intent: Stop = { type: 'stop', sessionId: id, force };
+        const one = await this.#stop(intent, by, checkClient).catch(nullIfNotFound);
+        if (one !== null) accepted.push(one);
+      }
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+    if (accepted.length === 0) throw new SessionNotFoundError({ session: `${kind}/${key}` });
+    return accepted;
   }
 
   /**
@@ -149,8 +224,9 @@ export class Intents {
 
   /** Leaves out sessions that cannot be read; `session.unreadable` reports them. */
   async sessions(query: SessionQuery): Promise<SessionPage> {
-    const { tenant, kind, states, most = DEFAULT_PAGE } = query;
+    const { tenant, kind, key, states, most = DEFAULT_PAGE } = query;
     const { store, events } = this.#rt;
+    checkQuery(query);
     const wanted = Math.min(Math.max(1, Math.floor(most)), SESSIONS_PAGE);
     const isOpen = states !== undefined && !states.includes('ENDED');
     const sessions: IntentSession[] = [];
@@ -161,13 +237,14 @@ export class Intents {
         isOpen,
         most: wanted - sessions.length,
         tenant: tenant ?? undefined,
+        kind,
+        label: key,
         cursor,
       });
       reportForeign(events, page.foreign);
       for (const stored of page.sessions) {
         const session = readable(events, stored);
-        const isWanted = session !== null && (kind === undefined || session.kind === kind);
-        if (isWanted && (states?.includes(session.state) ?? true)) sessions.push(session);
+        if (session !== null && (states?.includes(session.state) ?? true)) sessions.push(session);
       }
       cursor = page.cursor;
       if (cursor === undefined || sessions.length >= wanted) break;
@@ -191,9 +268,16 @@ export class Intents {
     return this.#recovery.stop();
   }
 
-  async #start(wanted: Wanted, by: Requester, checkClient: CheckClient): Promise<Accepted> {
+  async #start(
+    intent: StreamStart | VodStart | Start,
+    by: Requester,
+    checkClient: CheckClient,
+  ): Promise<Accepted> {
     const id = randomUuid(this.#rt.random);
-    if (!this.#hasApiLeases) return this.#accept({ id, body: wanted }, by, checkClient);
+    const start =
+      intent.type === 'start' ? await this.#prepare(intent, by, id) : preparedBuiltIn(intent);
+    const { wanted } = start;
+    if (!this.#hasApiLeases) return this.#accept(id, start, by, checkClient);
     await checkClient();
     const tenure = await acquireApiLease(this.#rt, wanted, id).catch((error: unknown) => {
       // The holder may belong to another tenant, and this tenant sees these events: do not name it.
@@ -203,7 +287,8 @@ export class Intents {
     });
     let isKept = false;
     try {
-      const accepted = await this.#accept({ id, body: { ...wanted, tenure } }, by, checkClient);
+      const continued = { ...start, wanted: { ...wanted, tenure } };
+      const accepted = await this.#accept(id, continued, by, checkClient);
       isKept = !accepted.isReplay;
       return accepted;
     } catch (error) {
@@ -215,8 +300,19 @@ export class Intents {
     }
   }
 
+  async #prepare(intent: Start, by: Requester, id: string): Promise<PreparedStart> {
+    try {
+      return await prepareStart(this.#kinds, intent, by.tenant ?? DEFAULT_TENANT, id);
+    } catch (error) {
+      // Not the fault of the client, who is only told that the declaration failed.
+      if (error instanceof KindFailedError) this.#reportRefused(intent, by, error.message);
+      throw error;
+    }
+  }
+
   async #accept(
-    { id, body }: { id: string; body: SessionBody },
+    id: string,
+    { wanted, identity, priority }: PreparedStart & { readonly wanted: SessionBody },
     { tenant: owner, client }: Requester,
     checkClient: CheckClient,
   ): Promise<Accepted> {
@@ -227,18 +323,20 @@ export class Intents {
       {
         id,
         tenant,
+        kind: wanted.kind,
+        label: wanted.target,
         client,
-        priority: PRIORITY,
+        priority,
         status: NEW_STATUS,
-        keys: secrets.map((secret) => idempotencyKey(secret, tenant, body)),
-        body: JSON.stringify(body),
+        keys: secrets.map((secret) => idempotencyKey(secret, tenant, identity)),
+        body: JSON.stringify(wanted),
       },
       CALL,
     );
     const session = sessionOf(reply.session);
     if (reply.kind === 'crowded') {
       const error = new SessionCrowdedError({ session: session.id, clients: session.clients });
-      this.#reportRefused(body, { tenant, client }, error.message);
+      this.#reportRefused(wanted, { tenant, client }, error.message);
       throw error;
     }
     this.#reportStart(reply.kind, session, client);
@@ -275,7 +373,7 @@ export class Intents {
   }
 
   async #stop(
-    { sessionId, force = false }: StreamStop,
+    { type, sessionId, force = false }: StreamStop | Stop,
     by: Requester,
     checkClient: CheckClient,
   ): Promise<Accepted> {
@@ -284,13 +382,31 @@ export class Intents {
     const reply = await this.#rt.store.intents.stop(request, CALL);
     if (reply.kind === 'absent') throw new SessionNotFoundError({ session: sessionId });
     const session = sessionOf(reply.session);
-    if (reply.changed) this.#reportStop(session, by.client);
+    if (reply.changed) this.#reportStop(type, session, by.client);
     return { session, isReplay: !reply.changed };
   }
 
-  #reportStop({ id: session, tenant, state, reason }: IntentSession, client: string): void {
+  #reportStop(type: string, session: IntentSession, client: string): void {
     const { events } = this.#rt;
-    events.emit('intent.accepted', { session, tenant, type: 'stream.stop', client });
-    events.emit('session.advanced', { session, tenant, state, reason });
+    const { id, tenant, state, reason } = session;
+    events.emit('intent.accepted', { session: id, tenant, type, client });
+    events.emit('session.advanced', { session: id, tenant, state, reason });
   }
+}
+
+function preparedBuiltIn(intent: StreamStart | VodStart): PreparedStart {
+  const wanted = wantedBy(intent);
+  return { wanted, identity: identityOf(wanted), priority: DEFAULT_PRIORITY };
+}
+
+function checkQuery({ kind, key }: SessionQuery): void {
+  if (kind !== undefined && !isKindName(kind))
+    throw new ConfigError({ field: 'kind', value: kind, rule: KIND_NAME_RULE });
+  if (key !== undefined && kind === undefined)
+    throw new ConfigError({ field: 'key', value: key, rule: 'it needs a kind beside it' });
+}
+
+function nullIfNotFound(error: unknown): null {
+  if (error instanceof SessionNotFoundError) return null;
+  throw error;
 }

@@ -1,6 +1,7 @@
 /**
  * Finds what no event reports: sessions that wait for a worker although the stream of starts has
- * lost them, and a generated secret that the store has lost. Every instance that accepts intents
+ * lost them, kinds whose sessions have waited for long, and a generated secret that the store has
+ * lost. Every instance that accepts intents
  * runs a recovery. Several may run at once, because the store decides for each session whether it
  * is lost.
  */
@@ -13,6 +14,8 @@ import { readable, reportForeign } from './session-reading.ts';
 
 const EVERY_MS = 30_000;
 const CALL = { timeoutMs: 5_000 };
+/** Sessions that have waited this long for a worker are reported. */
+const LONG_WAIT_MS = 30_000;
 /** Sessions in one request. */
 const PAGE_SIZE = 500;
 
@@ -54,13 +57,30 @@ export class StartRecoveryLoop {
   /** Never rejects: the next round tries again. */
   async #recover(): Promise<void> {
     try {
+      const waiting = new Map<string, { count: number; waitedMs: number }>();
       for await (const { sessions } of openSessions(this.#rt)) {
         await putBackLost(this.#rt, sessions);
+        this.#countWaiting(sessions, waiting);
         if (!this.#isRunning) return;
       }
+      for (const [kind, facts] of waiting)
+        this.#rt.events.emit('intent.waiting', { kind, ...facts });
       await this.#secrets.refresh();
     } catch (error) {
       this.#rt.events.emit('sweep.failed', { error });
+    }
+  }
+
+  #countWaiting(
+    sessions: readonly StoredSession[],
+    waiting: Map<string, { count: number; waitedMs: number }>,
+  ): void {
+    const nowMs = this.#rt.clock.wallMs();
+    for (const { kind, state, createdAtMs } of sessions) {
+      const ageMs = nowMs - createdAtMs;
+      if (state !== 'NEW' || ageMs < LONG_WAIT_MS) continue;
+      const { count, waitedMs } = waiting.get(kind) ?? { count: 0, waitedMs: 0 };
+      waiting.set(kind, { count: count + 1, waitedMs: Math.max(waitedMs, ageMs) });
     }
   }
 }

@@ -52,6 +52,7 @@ const RECORDED = [
   'session.recovered',
   'pipeline.started',
   'pipeline.ended',
+  'pipeline.retried',
   'pipeline.stuck',
   'worker.reclaimed',
   'worker.stalled',

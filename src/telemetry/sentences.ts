@@ -79,6 +79,8 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
     `runs session ${text(facts.session)}${facts.slot === null ? '' : ` on ${text(facts.slot)}`}`,
   'pipeline.ended': (facts) =>
     `ran session ${text(facts.session)} for ${span(facts.tookMs)}: ${text(facts.how)}${facts.why ? `, ${text(facts.why)}` : ''}${facts.isGone ? '' : ', and could not end all of its processes'}`,
+  'pipeline.retried': (facts) =>
+    `tries session ${text(facts.session)} again in ${span(facts.inMs)} (try ${text(facts.attempt)})${facts.why ? `: ${text(facts.why)}` : ''}`,
   'pipeline.stuck': (facts) =>
     `told session ${text(facts.session)} to stop, and it still runs after ${span(facts.runsForMs)}`,
   'worker.reclaimed': (facts) =>
@@ -93,6 +95,8 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
     `refused ${text(facts.type)} of ${text(facts.client)}: ${text(facts.why)}`,
   'intent.republished': (facts) =>
     `put session ${text(facts.session)} back into the stream of starts, which had lost it`,
+  'intent.waiting': (facts) =>
+    `${count(facts, 'session')} of kind ${text(facts.kind)} waited up to ${span(facts.waitedMs)} for a worker: start one that takes this kind (holdfast up --roles worker --kinds ${text(facts.kind)})`,
   'sweep.failed': (facts) =>
     `could not search for lost or outdated entries, and tries again: ${text(facts.error)}`,
   'retention.swept': (facts) =>

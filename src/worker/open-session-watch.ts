@@ -155,7 +155,7 @@ export class OpenSessionWatch {
   #update(id: string, stored: StoredSession | null): void {
     // A NEW session waits for a worker in the stream of starts.
     const isIdle = stored === null || stored.state === 'ENDED' || stored.state === 'NEW';
-    if (this.#runs.refresh(id, stored) || isIdle) {
+    if (this.#runs.refresh(id, stored) || isIdle || !this.#runs.mayRecover(stored)) {
       this.#forget(id);
       return;
     }

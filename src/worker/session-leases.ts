@@ -169,7 +169,9 @@ export class SessionLeases {
         continue;
       }
       const why = `all ${result.slots} slots of pool '${result.pool}' are held`;
-      return ended(this.#hasRun ? 'R_WORKER_LOST' : 'R_NO_TUNER', { why });
+      // The built-in kinds have the names of the API that Holdfast replaces.
+      const noSlot = this.#session.type === 'start' ? 'R_NO_SLOT' : 'R_NO_TUNER';
+      return ended(this.#hasRun ? 'R_WORKER_LOST' : noSlot, { why });
     }
   }
 

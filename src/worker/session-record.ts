@@ -118,6 +118,7 @@ export class SessionRecord {
 
 /** The part of a session that its workers write. JSON leaves out undefined fields. */
 function statusOf(session: IntentSession): Record<keyof SessionStatus, unknown> {
-  const { reason, outcome, worker, slot, losses, group, progress, detail } = session;
-  return { ...NO_STATUS, reason, outcome, worker, slot, losses, group, progress, detail };
+  const { reason, outcome, worker, slot, losses, failures, group, progress, detail } = session;
+  const counts = { losses, failures };
+  return { ...NO_STATUS, reason, outcome, worker, slot, ...counts, group, progress, detail };
 }

@@ -1,9 +1,21 @@
 import { assert } from '../core/assert.ts';
+import { InternalError } from '../core/errors.ts';
 import type { StoredSession } from '../store/port/intent-store.ts';
 import type { Runtime } from '../store/runtime.ts';
+import type { Pipeline } from './pipelines/pipeline.ts';
 import { SessionRecord } from './session-record.ts';
 import { SessionRun } from './session-run.ts';
 import type { Pipelines, WorkerResources } from './worker-resources.ts';
+
+/** For a session that is only ended here. */
+const NO_PIPELINE: Pipeline = {
+  resource: null,
+  timeLimitMs: null,
+  tries: null,
+  start: () => {
+    throw new InternalError({ expected: 'a worker runs only sessions of its kinds' });
+  },
+};
 
 /** The sessions that one worker runs, and how many more it may start. */
 export class SessionRunSet {
@@ -11,8 +23,8 @@ export class SessionRunSet {
   readonly #resources: WorkerResources;
   readonly #maxStarts: number;
   readonly #runs = new Map<string, { readonly run: SessionRun; readonly over: Promise<void> }>();
-  /** Sessions whose pipeline has not been started yet. */
-  readonly #starting = new Set<string>();
+  /** Sessions whose pipeline has not been started yet, by kind. */
+  readonly #starting = new Map<string, Set<string>>();
   /** `leaving`: a run that is added is left at once. `abandoned`: the worker has stopped. */
   #state: 'open' | 'leaving' | 'abandoned' = 'open';
   #pipelines: Pipelines | null = null;
@@ -33,9 +45,17 @@ export class SessionRunSet {
     return this.#runs.keys();
   }
 
-  /** How many more sessions may be started now. */
-  get room(): number {
-    return this.#maxStarts - this.#starting.size;
+  /** How many more sessions of a kind may be started now. */
+  room(kind: string): number {
+    return this.#maxStarts - (this.#starting.get(kind)?.size ?? 0);
+  }
+
+  /**
+   * Whether this worker recovers a session that has no living worker: one of its kinds, or one that
+   * only has to be ended, because there may be no worker of its kind any more.
+   */
+  mayRecover({ kind, state }: StoredSession): boolean {
+    return state === 'STOPPING' || this.#pipelines?.has(kind) === true;
   }
 
   has(id: string): boolean {
@@ -60,7 +80,7 @@ export class SessionRunSet {
 
   /** Continues a session that has no living worker. False: there is no room for it now. */
   recover(stored: StoredSession): boolean {
-    if (this.#state !== 'open' || this.room <= 0) return false;
+    if (this.#state !== 'open' || this.room(stored.kind) <= 0) return false;
     this.#add(new SessionRecord(this.#rt, stored), true);
     return true;
   }
@@ -98,16 +118,18 @@ export class SessionRunSet {
 
   #add(record: SessionRecord, isRecovery: boolean): void {
     const { id } = record;
+    const { kind } = record.session;
     if (this.#runs.has(id)) return;
     assert(
       this.#pipelines !== null,
       'the pipelines of a worker are opened before it runs sessions',
     );
-    const pipeline = this.#pipelines[record.session.kind];
+    const pipeline = this.#pipelines.get(kind) ?? NO_PIPELINE;
     const run = new SessionRun(this.#rt, this.#resources, pipeline, { record, isRecovery });
-    this.#starting.add(id);
+    const starting = this.#starting.get(kind) ?? new Set();
+    this.#starting.set(kind, starting.add(id));
     const onStarted = () => {
-      if (this.#starting.delete(id)) this.#onRoom();
+      if (starting.delete(id)) this.#onRoom();
     };
     const over = run.run(onStarted).then(() => {
       this.#runs.delete(id);

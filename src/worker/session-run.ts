@@ -10,7 +10,10 @@
  * begins. The run is stopped when no client needs the session, a lease is lost, the session belongs
  * to another worker or to none, or this worker stops. The pipeline is then told to end, and the run
  * waits until nothing of it is left, however long that takes. Out: nothing of the pipeline is left
- * → releasing.
+ * → releasing; it failed or its time limit was over, and the session may be tried again → pausing.
+ *
+ * **Pausing.** In: as above. The store has counted the failure. Nothing runs, and the leases are
+ * kept. Out: the pause is over → running; the run is stopped → releasing.
  *
  * **Releasing.** In: as above. `STOPPING` and the reason are written first, then the leases are
  * released, the last acquired first, and then `ENDED` is written. So a client that reads `ENDED`
@@ -23,6 +26,8 @@
  * **Over.** The worker holds nothing for the session.
  */
 import { assert } from '../core/assert.ts';
+import { backoff } from '../core/backoff.ts';
+import type { Timer } from '../core/clock.ts';
 import { ClosedError, LeaseLostError } from '../core/errors.ts';
 import { retryStore } from '../core/retry.ts';
 import type { Span } from '../core/tracing.ts';
@@ -41,12 +46,13 @@ import { SessionLeases } from './session-leases.ts';
 import type { SessionRecord } from './session-record.ts';
 import type { WorkerResources } from './worker-resources.ts';
 
-type State = 'acquiring' | 'running' | 'releasing' | 'over';
+type State = 'acquiring' | 'running' | 'pausing' | 'releasing' | 'over';
 
 const FROM: Readonly<Record<State, readonly State[]>> = {
   acquiring: [],
-  running: ['acquiring'],
-  releasing: ['acquiring', 'running'],
+  running: ['acquiring', 'pausing'],
+  pausing: ['running'],
+  releasing: ['acquiring', 'running', 'pausing'],
   over: ['releasing'],
 };
 
@@ -63,9 +69,21 @@ const STOP_MESSAGES: Readonly<Record<Cause, string>> = {
   gone: 'this session does not belong to this worker any more',
   left: 'this worker is stopping: another worker continues this session',
 };
+const TIME_LIMIT_OVER = 'the time limit of this session is over';
 const CALL = { timeoutMs: 2_000 };
+/** The pauses before a session is tried again. */
+const RETRY_PAUSES = { minMs: 1_000, maxMs: 60_000 };
 /** A session is started again after this many lost workers. It may be what kills them. */
 const MAX_LOSSES = 3;
+
+/** How one try of a pipeline ended. */
+interface Tried {
+  readonly end: PipelineEnd;
+  /** It was told to end because its time limit was over. */
+  readonly isTimeUp: boolean;
+  /** The session may be tried again, as far as the pipeline is concerned. */
+  readonly isFailure: boolean;
+}
 
 export class SessionRun {
   readonly #rt: Runtime;
@@ -209,45 +227,103 @@ export class SessionRun {
       this.#isClaimed = true;
       events.emit('session.recovered', { session: id, tenant, from });
       if (state === 'STOPPING') return ended(reason ?? 'R_STOPPED', this.#record.session.detail);
-      if (losses <= MAX_LOSSES) return null;
+      if (this.#isLeft(losses)) return null;
       return ended('R_WORKER_LOST', { why: `${losses} workers died while they ran it` });
     }
     return { kind: 'gone', isPipelineGone: true };
   }
 
+  /** Whether the session may be started again after so many lost workers. */
+  #isLeft(losses: number): boolean {
+    const { tries } = this.#pipeline;
+    if (tries === null) return losses <= MAX_LOSSES;
+    return losses + (this.#record.session.failures ?? 0) < tries;
+  }
+
+  /** Runs the pipeline, and again after a failure if the session may be tried again. */
   async #runPipeline(onStarted: () => void, span: Span): Promise<RunOutcome> {
+    const { clock, random } = this.#rt;
+    const pauses = backoff(RETRY_PAUSES, random);
+    for (;;) {
+      const tried = await this.#tryPipeline(onStarted, span);
+      const { tries } = this.#pipeline;
+      const { losses = 0, failures: before = 0 } = this.#record.session;
+      const failures = before + 1;
+      const mayRetry =
+        tried.isFailure && tries !== null && losses + failures < tries && this.#cause === null;
+      if (!mayRetry) {
+        this.#enter('releasing');
+        return this.#outcomeOf(tried);
+      }
+      this.#enter('pausing');
+      await this.#countFailure(failures);
+      const pauseMs = pauses.nextMs();
+      this.#reportRetry(tried, losses + failures + 1, pauseMs);
+      await clock.sleep(pauseMs, this.#stop.signal);
+    }
+  }
+
+  /** The store counts a failure before the next try, so that no crash makes one more. */
+  async #countFailure(failures: number): Promise<void> {
+    const { signal } = this.#stop;
+    const isWritten = () => this.#write(this.#record.session.state, { failures }, signal);
+    while (!(await isWritten())) {
+      this.#stopIfRecordSaysSo();
+      signal.throwIfAborted();
+    }
+  }
+
+  #reportRetry({ end, isTimeUp }: Tried, attempt: number, inMs: number): void {
+    const { id: session, tenant } = this.#record.session;
+    const why = isTimeUp ? TIME_LIMIT_OVER : (end.detail.error ?? null);
+    this.#rt.events.emit('pipeline.retried', { session, tenant, attempt, why, inMs });
+  }
+
+  async #tryPipeline(onStarted: () => void, span: Span): Promise<Tried> {
     const { clock, events } = this.#rt;
     const { session } = this.#record;
     const { fence, slot } = this.#leases;
     this.#stop.signal.throwIfAborted();
     this.#leases.assertHeld();
     const progress = new ProgressWriter(clock, (value) => this.#writeProgress(value));
-    const running = this.#pipeline.start(session, this.#hold(progress));
+    const limit = new AbortController();
+    const signal = AbortSignal.any([this.#stop.signal, limit.signal]);
+    const running = this.#pipeline.start(session, this.#hold(progress, signal));
     this.#running = running;
     this.#enter('running');
     onStarted();
+    const timer = this.#limitTime(limit);
     const facts = { session: session.id, tenant: session.tenant, slot: slot?.key ?? null };
     span.set({ 'holdfast.fence': fence, 'holdfast.slot': slot?.key ?? '' });
     events.emit('pipeline.started', { ...facts, fence });
     const announcing = this.#announce(running).catch(() => {});
-    const end = await this.#endOf(running);
-    this.#enter('releasing');
+    const end = await this.#endOf(running, signal);
+    timer?.cancel();
     progress.close();
     const { how, detail, isGone } = end;
+    const isTimeUp = limit.signal.aborted;
     // The supervisor knew of the deadline before this process did, which may have been suspended.
-    if (how === 'stopped') this.#stopFor('lost');
+    if (how === 'stopped' && !isTimeUp) this.#stopFor('lost');
     const { tookMs, error: why = null } = detail;
     span.set({ 'holdfast.outcome': how });
     if (how === 'failed') span.fail(why ?? 'the pipeline failed');
     events.emit('pipeline.ended', { ...facts, how, why, isGone, tookMs });
     await announcing;
-    return this.#outcomeOf(end);
+    // A pipeline that may still act is not started a second time.
+    return { end, isTimeUp, isFailure: isGone && (how === 'failed' || isTimeUp) };
   }
 
-  #hold(progress: ProgressWriter): PipelineHold {
-    const { signal } = this.#stop;
+  #limitTime(limit: AbortController): Timer | null {
+    const { timeLimitMs } = this.#pipeline;
+    if (timeLimitMs === null) return null;
+    return this.#rt.clock.after(timeLimitMs, () => limit.abort(new Error(TIME_LIMIT_OVER)));
+  }
+
+  #hold(progress: ProgressWriter, signal: AbortSignal): PipelineHold {
+    const { losses = 0, failures = 0 } = this.#record.session;
     return {
       signal,
+      attempt: losses + failures + 1,
       fence: this.#leases.fence,
       slot: this.#leases.slot?.name ?? null,
       assertHeld: () => {
@@ -287,10 +363,9 @@ export class SessionRun {
     return isWritten;
   }
 
-  /** Tells the pipeline to end when the run is stopped. Resolves when nothing of it is left. */
-  async #endOf(running: Running): Promise<PipelineEnd> {
+  /** Tells the pipeline to end when `signal` fires. Resolves when nothing of it is left. */
+  async #endOf(running: Running, signal: AbortSignal): Promise<PipelineEnd> {
     const { clock, events } = this.#rt;
-    const { signal } = this.#stop;
     const { id, session } = this.#record;
     const over = new AbortController();
     const onStop = () => {
@@ -309,14 +384,15 @@ export class SessionRun {
     return end;
   }
 
-  /** `end`: how the pipeline ended; null: it was never started. */
-  #outcomeOf(end: PipelineEnd | null): RunOutcome {
-    const { detail = {}, isGone = true, how = 'failed' } = end ?? {};
+  /** Null: the pipeline was never started, or is not started again. */
+  #outcomeOf(tried: Tried | null): RunOutcome {
+    const { detail = {}, isGone = true, how = 'failed' } = tried?.end ?? {};
     const cause = this.#cause;
     if (cause === 'gone' || cause === 'left') return { kind: cause, isPipelineGone: isGone };
     if (cause === 'stopped') return ended('R_STOPPED', detail, isGone);
     if (cause === 'lost')
       return ended('R_LEASE_EXPIRED', { ...detail, why: `lost ${this.#lost}` }, isGone);
+    if (tried?.isTimeUp) return ended('R_TIME_LIMIT', { ...detail, why: TIME_LIMIT_OVER }, isGone);
     return ended(how === 'completed' ? 'R_PIPELINE_ENDED' : 'R_PIPELINE_FAILED', detail, isGone);
   }
 

@@ -2,6 +2,14 @@ import { type Duration, durationMs } from '../core/duration.ts';
 import { ConfigError } from '../core/errors.ts';
 import { checkTargetId } from '../core/ids.ts';
 import { checkKnown } from '../core/options.ts';
+import {
+  BUILT_IN_KINDS,
+  checkCommand,
+  DEFAULT_PRIORITY,
+  type Kind,
+  type KindCommand,
+  type KindFunction,
+} from '../intents/kind.ts';
 import { type WorkTimings, workTimings } from '../lease/timings.ts';
 import type { PipelineFunction } from './pipelines/pipeline.ts';
 
@@ -10,7 +18,8 @@ export interface ResourceOptions {
   /** How many there are, called 1, 2, 3 …, or what each is called. */
   slots: number | readonly string[];
   /**
-   * How long a start waits for a free slot before its session ends with `R_NO_TUNER`; default 0.
+   * How long a start waits for a free slot before its session ends with `R_NO_SLOT` (for `live` and
+   * `vod`: `R_NO_TUNER`); default 0.
    */
   wait?: Duration;
   /** The prefix of a slot's lease key; default the name of the pool, and `tuner` for `tuners`. */
@@ -41,13 +50,20 @@ export interface WorkerOptions {
    * they have to expire. Do not use the name of the host.
    */
   name?: string;
-  /** Pools of scarce things, by name; default `{ tuners: 4 }`. The same at all workers. */
+  /**
+   * The kinds of sessions that it takes, and no others; `live` and `vod` are kinds, too. Default:
+   * these two, and every declared kind with a `run`.
+   */
+  kinds?: readonly string[];
+  /** Pools of scarce things that declared kinds need, by name. The same at all workers. */
+  pools?: Readonly<Record<string, number | readonly string[] | ResourceOptions>>;
+  /** Pools of `live` and `vod`, by name; default `{ tuners: 4 }`. The same at all workers. */
   resources?: Readonly<Record<string, number | readonly string[] | ResourceOptions>>;
-  /** What runs for a session; default a small function that only reports progress. */
+  /** What runs for `live` and `vod`; default a small function that only reports progress. */
   pipelines?: { live?: PipelineOption; vod?: PipelineOption };
   /**
-   * How many starts may be under way at once, those that wait for a slot included; default 64.
-   * Stops have no limit.
+   * How many starts of each kind may be under way at once, those that wait for a slot included;
+   * default 64. Stops have no limit.
    */
   starts?: number;
   /**
@@ -63,7 +79,8 @@ export interface WorkerOptions {
 export interface WorkerSettings {
   readonly name: string | null;
   readonly resources: readonly ResourceSettings[];
-  readonly pipelines: Readonly<Record<Kind, PipelineSettings>>;
+  /** The kinds that it takes, by name; the highest priority first. */
+  readonly kinds: ReadonlyMap<string, PipelineSettings>;
   readonly starts: number;
   readonly timings: WorkTimings;
   readonly graceMs: number;
@@ -76,70 +93,144 @@ interface ResourceSettings {
   readonly waitMs: number;
 }
 
-export interface PipelineSettings {
+interface PipelineSettings {
   readonly resource: string | null;
-  /** The function or the command that runs. */
-  readonly work: PipelineFunction | CommandPipeline;
+  readonly priority: number;
+  /** How long one try may run; null: no limit. */
+  readonly timeLimitMs: number | null;
+  /** See `KindOptions`. */
+  readonly tries: number | null;
+  readonly work: PipelineWork;
 }
 
-export type Kind = 'live' | 'vod';
+/** The function or the command that runs. Those of declared kinds are given `params`. */
+export type PipelineWork =
+  | { readonly of: 'session'; readonly run: PipelineFunction | CommandPipeline }
+  | { readonly of: 'params'; readonly run: KindFunction | KindCommand };
 
-const KNOWN = new Set(['name', 'resources', 'pipelines', 'starts', 'ttl', 'grace']);
+type BuiltIn = (typeof BUILT_IN_KINDS)[number];
+
+const KNOWN = new Set([
+  'name',
+  'kinds',
+  'pools',
+  'resources',
+  'pipelines',
+  'starts',
+  'ttl',
+  'grace',
+]);
 const KNOWN_OF_RESOURCE = new Set(['slots', 'wait', 'key']);
 const KNOWN_OF_COMMAND = new Set(['command', 'env', 'cwd', 'resource']);
 const KNOWN_OF_FUNCTION = new Set(['run', 'resource']);
-const KINDS: readonly Kind[] = ['live', 'vod'];
 const DEFAULT_RESOURCES = { tuners: 4 };
 /** Lease keys of tuners are in the singular, as other programs write them. */
 const DEFAULT_KEYS: Readonly<Record<string, string>> = { tuners: 'tuner' };
-const DEFAULT_RESOURCE: Readonly<Record<Kind, string | null>> = { live: 'tuners', vod: null };
+const DEFAULT_RESOURCE: Readonly<Record<BuiltIn, string | null>> = { live: 'tuners', vod: null };
 const DEFAULT_STARTS = 64;
 const MAX_STARTS = 10_000;
 
 export function readWorkerOptions(
   options: WorkerOptions,
   builtIn: PipelineFunction,
+  declared: ReadonlyMap<string, Kind> = new Map(),
 ): WorkerSettings {
   checkKnown(options, KNOWN);
   const { name, starts = DEFAULT_STARTS, ttl, grace } = options;
   if (name !== undefined) checkTargetId(name, 'name');
   const isCount = Number.isInteger(starts) && starts >= 1 && starts <= MAX_STARTS;
   if (!isCount) refuse('starts', starts, 'it must be a whole number from 1 to 10,000');
-  const resources = readResources(options.resources ?? DEFAULT_RESOURCES);
-  const pipelines = options.pipelines ?? {};
-  checkKnown(pipelines, new Set(KINDS));
-  const readPipeline = (kind: Kind) =>
-    pipelineOf(kind, pipelines[kind] ?? builtInOption(kind, builtIn, resources));
-  const settings = { live: readPipeline('live'), vod: readPipeline('vod') };
-  for (const kind of KINDS) checkResource(`pipelines.${kind}`, settings[kind].resource, resources);
+  const resources = [
+    ...readResources('resources', options.resources ?? DEFAULT_RESOURCES),
+    ...readResources('pools', options.pools ?? {}),
+  ];
+  checkDistinct(resources);
   const timings = workTimings({ ttl, grace });
   return {
     name: name ?? null,
     resources,
-    pipelines: settings,
+    kinds: readKinds(options, declared, resources, builtIn),
     starts,
     timings,
     graceMs: timings.stop,
   };
 }
 
-function readResources(resources: NonNullable<WorkerOptions['resources']>): ResourceSettings[] {
+function readKinds(
+  { kinds: wanted, pipelines = {} }: WorkerOptions,
+  declared: ReadonlyMap<string, Kind>,
+  resources: readonly ResourceSettings[],
+  builtIn: PipelineFunction,
+): ReadonlyMap<string, PipelineSettings> {
+  checkKnown(pipelines, new Set(BUILT_IN_KINDS));
+  const known = new Map<string, PipelineSettings>();
+  for (const kind of BUILT_IN_KINDS) {
+    const option = pipelines[kind] ?? builtInOption(kind, builtIn, resources);
+    known.set(kind, pipelineOf(kind, option));
+  }
+  for (const [name, { pool, priority, timeLimitMs, tries, run }] of declared)
+    if (run !== null)
+      known.set(name, {
+        resource: pool,
+        priority,
+        timeLimitMs,
+        tries,
+        work: { of: 'params', run },
+      });
+  const names = wanted === undefined ? [...known.keys()] : checkNames(wanted, known, declared);
+  const taken = names.map((name) => [name, known.get(name) as PipelineSettings] as const);
+  for (const [name, { resource, work }] of taken) {
+    const field = work.of === 'session' ? `pipelines.${name}.resource` : `kinds.${name}.pool`;
+    checkResource(field, resource, resources);
+  }
+  return new Map(taken.toSorted(([, a], [, b]) => b.priority - a.priority));
+}
+
+function checkNames(
+  names: readonly string[],
+  known: ReadonlyMap<string, PipelineSettings>,
+  declared: ReadonlyMap<string, Kind>,
+): readonly string[] {
+  if (!Array.isArray(names) || names.length === 0)
+    refuse('kinds', names, 'it must be a list of kinds, and not empty');
+  const all = [...new Set([...BUILT_IN_KINDS, ...declared.keys()])].join(', ');
+  for (const name of names) {
+    if (known.has(name)) continue;
+    if (declared.has(name))
+      refuse(`kinds.${name}.run`, undefined, 'a worker that takes this kind needs it');
+    refuse('kinds', name, `this kind is not declared. Declared kinds: ${all}`);
+  }
+  return [...new Set(names)];
+}
+
+function checkDistinct(resources: readonly ResourceSettings[]): void {
+  const names = new Set<string>();
+  for (const { name } of resources) {
+    if (names.has(name)) refuse('pools', name, 'resources has a pool of this name already');
+    names.add(name);
+  }
+}
+
+function readResources(
+  field: 'resources' | 'pools',
+  resources: NonNullable<WorkerOptions['resources']>,
+): ResourceSettings[] {
   if (typeof resources !== 'object' || resources === null)
-    return refuse('resources', resources, 'it must be an object: the pools by name');
+    return refuse(field, resources, 'it must be an object: the pools by name');
   return Object.entries(resources).map(([name, option]) => {
-    checkTargetId(name, 'resources');
+    checkTargetId(name, field);
     const isBare = typeof option === 'number' || Array.isArray(option);
     const options = (isBare ? { slots: option } : option) as ResourceOptions;
     checkKnown(options, KNOWN_OF_RESOURCE);
     const { slots, wait = 0, key = DEFAULT_KEYS[name] ?? name } = options;
-    checkTargetId(key, `resources.${name}.key`);
-    return { name, slots, key, waitMs: durationMs(wait, `resources.${name}.wait`) };
+    checkTargetId(key, `${field}.${name}.key`);
+    return { name, slots, key, waitMs: durationMs(wait, `${field}.${name}.wait`) };
   });
 }
 
 /** Where no tuners are configured, the built-in pipeline needs none. */
 function builtInOption(
-  kind: Kind,
+  kind: BuiltIn,
   run: PipelineFunction,
   resources: readonly ResourceSettings[],
 ): FunctionPipeline {
@@ -147,29 +238,27 @@ function builtInOption(
   return hasDefault ? { run } : { run, resource: null };
 }
 
-function pipelineOf(kind: Kind, option: PipelineOption): PipelineSettings {
+function pipelineOf(kind: BuiltIn, option: PipelineOption): PipelineSettings {
   const field = `pipelines.${kind}`;
-  if (typeof option === 'function') return { work: option, resource: DEFAULT_RESOURCE[kind] };
+  const settings = (run: PipelineFunction | CommandPipeline, resource: string | null) => ({
+    resource,
+    priority: DEFAULT_PRIORITY,
+    timeLimitMs: null,
+    tries: null,
+    work: { of: 'session', run } as const,
+  });
+  if (typeof option === 'function') return settings(option, DEFAULT_RESOURCE[kind]);
   if (typeof option !== 'object' || option === null)
     return refuse(field, option, 'it must be a function, { run } or { command }');
   const { resource = DEFAULT_RESOURCE[kind] } = option;
   if ('command' in option) {
     checkKnown(option, KNOWN_OF_COMMAND);
     checkCommand(`${field}.command`, option.command);
-    return { work: option, resource };
+    return settings(option, resource);
   }
   checkKnown(option, KNOWN_OF_FUNCTION);
   if (typeof option.run !== 'function') refuse(`${field}.run`, option.run, 'it must be a function');
-  return { work: option.run, resource };
-}
-
-function checkCommand(field: string, command: unknown): void {
-  const isCommand =
-    Array.isArray(command) &&
-    command.length > 0 &&
-    command.every((part) => typeof part === 'string');
-  if (!isCommand || command[0] === '')
-    refuse(field, command, "it must be a program and its arguments: ['ffmpeg', '-i', …]");
+  return settings(option.run, resource);
 }
 
 function checkResource(
@@ -179,8 +268,8 @@ function checkResource(
 ): void {
   if (resource === null || resources.some(({ name }) => name === resource)) return;
   const there = resources.map(({ name }) => name).join(', ') || 'none';
-  const rule = `resources has no such pool, it has: ${there}. Pass null if it needs no slot`;
-  refuse(`${field}.resource`, resource, rule);
+  const rule = `there is no such pool, only: ${there}. Pass null if it needs no slot`;
+  refuse(field, resource, rule);
 }
 
 function refuse(field: string, value: unknown, rule: string): never {

@@ -1,21 +1,24 @@
 /** The leases, pools and pipelines that all runs of one worker share. */
 import type { Clock } from '../core/clock.ts';
+import type { Kind } from '../intents/kind.ts';
 import type { Leases } from '../lease/leases.ts';
 import type { AcquireOptions } from '../lease/options.ts';
 import { Pool } from '../lease/pool/pool.ts';
 import type { Runtime } from '../store/runtime.ts';
 import { commandPipeline } from './pipelines/command.ts';
-import { functionPipeline } from './pipelines/function.ts';
+import { callWithParams, callWithSession, functionPipeline } from './pipelines/function.ts';
 import type { Pipeline } from './pipelines/pipeline.ts';
 import type { Commands } from './supervisor/commands.ts';
 import type { Host, HostLock } from './supervisor/host.ts';
-import type { Kind, PipelineSettings, WorkerSettings } from './worker-options.ts';
+import type { PipelineWork, WorkerSettings } from './worker-options.ts';
 
 /** The process and the host that a worker runs in. */
 export interface WorkerEnvironment {
   readonly host: Host;
   /** The prefix of all keys in the store: workers under two prefixes are different workers. */
   readonly prefix: string;
+  /** The declared kinds; default none. */
+  readonly kinds?: ReadonlyMap<string, Kind> | undefined;
   /** Runs commands. Their supervisor keeps the lock until it is gone, too. */
   commands(lock: HostLock | null): Commands;
 }
@@ -36,7 +39,8 @@ export interface WorkerResources {
   readonly pools: ReadonlyMap<string, SizedPool>;
 }
 
-export type Pipelines = Readonly<Record<Kind, Pipeline>>;
+/** By kind. */
+export type Pipelines = ReadonlyMap<string, Pipeline>;
 
 export function workerResources(
   rt: Runtime,
@@ -57,12 +61,19 @@ export function workerResources(
 /** Makes the pipelines. `commands` is called for each that is a command. */
 export function openPipelines(
   clock: Clock,
-  { pipelines: { live, vod }, graceMs }: WorkerSettings,
+  { kinds, graceMs }: WorkerSettings,
   commands: () => Commands,
 ): Pipelines {
-  const open = ({ work, resource }: PipelineSettings) =>
-    typeof work === 'function'
-      ? functionPipeline(clock, work, resource)
-      : commandPipeline(clock, commands(), { command: work, resource, graceMs });
-  return { live: open(live), vod: open(vod) };
+  const startOf = (work: PipelineWork): Pipeline['start'] => {
+    if (typeof work.run === 'object')
+      return commandPipeline(clock, commands(), { command: work.run, graceMs });
+    const call = work.of === 'params' ? callWithParams(work.run) : callWithSession(work.run);
+    return functionPipeline(clock, call);
+  };
+  return new Map(
+    [...kinds].map(([name, { resource, timeLimitMs, tries, work }]) => [
+      name,
+      { resource, timeLimitMs, tries, start: startOf(work) },
+    ]),
+  );
 }

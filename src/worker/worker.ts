@@ -77,14 +77,14 @@ export class Worker implements AsyncDisposable {
     environment: WorkerEnvironment,
     options: WorkerOptions = {},
   ) {
-    this.#settings = readWorkerOptions(options, builtIn(rt.clock));
+    this.#settings = readWorkerOptions(options, builtIn(rt.clock), environment.kinds);
     const { name, starts, timings } = this.#settings;
     this.#rt = rt;
     this.#environment = environment;
     this.#resources = workerResources(rt, leases, this.#settings);
     this.#name = name === null ? null : new WorkerNameLock(rt, this.#resources, environment, name);
     this.#runs = new SessionRunSet(rt, this.#resources, starts);
-    this.#starts = new StartReader(rt, this.#runs);
+    this.#starts = new StartReader(rt, this.#runs, this.#settings.kinds.keys());
     this.#watch = new OpenSessionWatch(rt, this.#runs, timings.ttl);
     this.#runs.listen(
       () => this.#starts.wake(),
@@ -94,6 +94,11 @@ export class Worker implements AsyncDisposable {
 
   get state(): State {
     return this.#state;
+  }
+
+  /** The kinds of sessions that it takes. */
+  get kinds(): readonly string[] {
+    return [...this.#settings.kinds.keys()];
   }
 
   /** How many sessions this worker runs now, those that it is starting or ending included. */

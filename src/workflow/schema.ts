@@ -3,27 +3,9 @@
  * such as zod, valibot and arktype. Holdfast validates when an action is emitted and when it is
  * handled, and infers types.
  */
+import { issueField, type Schema } from '../core/schema.ts';
 import { ActionInvalidError } from './errors.ts';
 import type { RetryPolicy } from './retry-policy.ts';
-
-/** The part of Standard Schema, version 1, that Holdfast uses. */
-export interface Schema<Input = unknown, Output = Input> {
-  readonly '~standard': {
-    readonly version: 1;
-    readonly vendor: string;
-    readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>;
-    readonly types?: { readonly input: Input; readonly output: Output } | undefined;
-  };
-}
-
-export type SchemaResult<Output> =
-  | { readonly value: Output; readonly issues?: undefined }
-  | { readonly issues: readonly SchemaIssue[] };
-
-export interface SchemaIssue {
-  readonly message: string;
-  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
-}
 
 export interface ActionDefinition {
   /** The processor that executes the action, unless `emit` names another. */
@@ -60,10 +42,9 @@ export async function conform(
   const result = await schema['~standard'].validate(value);
   if (result.issues === undefined) return result.value;
   const [issue] = result.issues;
-  const path = issue?.path?.map((part) => String(typeof part === 'object' ? part.key : part)) ?? [];
   const more = result.issues.length > 1 ? ` (and ${result.issues.length - 1} more)` : '';
   throw new ActionInvalidError({
-    field: [field, ...path].join('.'),
+    field: issue === undefined ? field : issueField(field, issue),
     rule: `${issue?.message ?? 'the schema refuses it'}${more}`,
   });
 }

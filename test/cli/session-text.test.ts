@@ -31,7 +31,8 @@ function row(session: IntentSession): Record<string, string> {
 describe('a session in a list', () => {
   it('shows its slot, its worker by its short name, how old it is and how far', () => {
     expect(row(RUNNING)).toEqual({
-      ...{ ID: 's-1', STATE: 'RUNNING', REASON: '-', TARGET: 'channel-7', PROFILE: 'hd' },
+      ...{ ID: 's-1', STATE: 'RUNNING', REASON: '-', KIND: 'live', KEY: 'channel-7' },
+      PARAMS: 'hd',
       ...{ CLIENTS: '2', AGE: '1 min 30 s', SLOT: 'tuner:2', WORKER: 'ana-9b0251db' },
       PROGRESS: '{"frames":250}',
     });

@@ -18,6 +18,8 @@ function sessionIn(state: SessionState, id = 's-1'): RunSession {
     clients: 1,
     revision: 1,
     losses: 0,
+    failures: 0,
+    key: 'x',
     createdAt: '2026-11-15T12:00:00.000Z',
     changedAt: '2026-11-15T12:00:00.000Z',
   };

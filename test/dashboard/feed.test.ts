@@ -77,7 +77,8 @@ describe('an event in words', () => {
     const common = { tenant: 'default', profile: 'default', outcome: null, slot: null, clients: 1 };
     const times = { createdAt: '2026-11-16T00:00:00Z', changedAt: '2026-11-16T00:00:00Z' };
     const state = { state: 'RUNNING', reason: null, worker: null, revision: 1, losses: 0 } as const;
-    const live = { kind: 'live', serviceRef: 'harbour-cam' } as const;
+    const ref = { key: 'harbour-cam', serviceRef: 'harbour-cam', failures: 0 };
+    const live = { kind: 'live', ...ref } as const;
     rememberSessions([{ id: SESSION, ...live, ...common, ...times, ...state }]);
     expect(sentenceFor(event)).toBe('runs session harbour-cam');
   });

@@ -25,7 +25,8 @@ function live(id: string, facts: Partial<LiveSession> = {}): LiveSession {
   const common = { tenant: 'default', profile: 'default', outcome: null, slot: null, clients: 1 };
   const times = { createdAt: '2026-11-16T00:00:00Z', changedAt: '2026-11-16T00:00:00Z' };
   const state = { state: 'RUNNING', reason: null, worker: null, revision: 1, losses: 0 } as const;
-  return { id, kind: 'live', serviceRef: `ref-${id}`, ...common, ...times, ...state, ...facts };
+  const named = { key: `ref-${id}`, serviceRef: `ref-${id}`, failures: 0 };
+  return { id, kind: 'live', ...named, ...common, ...times, ...state, ...facts };
 }
 
 function happened(event: string, at: number, facts: object = {}): ApiEvent {

@@ -1,14 +1,16 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   CLIENTS_MOST,
-  START_STREAM,
   type StartRequest,
   type StoredSession,
+  startStream,
 } from '../../src/store/port/intent-store.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { scriptCalls } from './support/script-calls.ts';
+
+const START_STREAM = startStream('live');
 
 const CALL = { timeoutMs: 5_000 };
 const HUB = '{app:holdfast}:';
@@ -27,7 +29,8 @@ beforeEach(async () => {
 });
 
 const request = (id: string, more: Partial<StartRequest> = {}): StartRequest => ({
-  ...{ id, tenant: 't', keys: ['k'], client: 'c', body: '{"b":1}', status: '{"s":1}', priority: 5 },
+  ...{ id, tenant: 't', kind: 'live', label: 'l', keys: ['k'], client: 'c' },
+  ...{ body: '{"b":1}', status: '{"s":1}', priority: 5 },
   ...more,
 });
 const start = (id: string, more?: Partial<StartRequest>) =>

@@ -49,7 +49,15 @@ async function setting(open: () => Promise<Store>) {
 }
 
 async function endOne({ intents }: Store, id: string): Promise<void> {
-  const known = { keys: [id], client: 'ann', body: '{}', status: '{}', priority: 5 };
+  const known = {
+    kind: 'live',
+    label: id,
+    keys: [id],
+    client: 'ann',
+    body: '{}',
+    status: '{}',
+    priority: 5,
+  };
   await intents.start({ id, tenant: 'acme', ...known }, CALL);
   await intents.stop({ id, tenant: null, client: 'ann', force: true, ending: '{}' }, CALL);
 }
@@ -70,7 +78,15 @@ describe.each(stores)('retention on %s', (_, open) => {
     const { store, clock, retention, forgotten } = await setting(open);
     const { intents, streams, log } = store;
     try {
-      const known = { keys: ['open'], client: 'ann', body: '{}', status: '{}', priority: 5 };
+      const known = {
+        kind: 'live',
+        label: 'l',
+        keys: ['open'],
+        client: 'ann',
+        body: '{}',
+        status: '{}',
+        priority: 5,
+      };
       await intents.start({ id: 'open', tenant: 'acme', ...known }, CALL);
       for (let n = 0; n < 3; n++) await endOne(store, `ended-${n}`);
       for (const stream of ['mails', 'mails', 'bills']) await buryOne(store, stream);

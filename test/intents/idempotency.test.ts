@@ -1,13 +1,13 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { encodeFields, idempotencyKey } from '../../src/intents/idempotency.ts';
+import { encodeFields, idempotencyKey, identityOf } from '../../src/intents/idempotency.ts';
 import { type StreamStart, type VodStart, wantedBy } from '../../src/intents/intent.ts';
 import fc from '../support/fast-check.ts';
 
 const SECRET = Buffer.alloc(32, 7);
 
 function keyOf(intent: StreamStart | VodStart, tenant = 'default', secret = SECRET): string {
-  return idempotencyKey(secret, tenant, wantedBy(intent));
+  return idempotencyKey(secret, tenant, identityOf(wantedBy(intent)));
 }
 
 const live = (serviceRef: string, profile = 'hd'): StreamStart => ({

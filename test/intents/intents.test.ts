@@ -6,11 +6,13 @@ import type { Intent, StreamStart } from '../../src/intents/intent.ts';
 import { mayFollow } from '../../src/intents/intent-session.ts';
 import type { IntentOptions } from '../../src/intents/intents.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
-import { SESSION_STATES, START_STREAM } from '../../src/store/port/intent-store.ts';
+import { SESSION_STATES, startStream } from '../../src/store/port/intent-store.ts';
 // The memory store loads it on first use, which takes longer than a clock that is stepped will wait.
 import '../../src/store/memory/tables.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { faultyStore } from '../../testing/fakes/faulty-store.ts';
+
+const START_STREAM = startStream('live');
 
 const CALL = { timeoutMs: 1_000 };
 const OLD = 'old'.repeat(12);

@@ -128,7 +128,7 @@ const DOINGS: readonly Doing[] = [
 /** Audited every time: a repeated request is a new order, or a new write. */
 const TRANSFER = 'POST /api/v3/targets/{id}/transfer';
 const CHANGE = 'PATCH /api/v3/targets/{id}';
-const UNTOLD = ['POST /api/v3/intents', 'POST /api/v3/enter'];
+const UNTOLD = ['POST /api/v3/intents', 'POST /api/v3/intents/batch', 'POST /api/v3/enter'];
 
 async function doing({ after, path, body }: Doing) {
   const world = await operatingWorld();

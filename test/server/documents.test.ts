@@ -77,7 +77,9 @@ describe('/openapi.json', () => {
     const body = document.paths['/api/v3/intents']?.post?.requestBody?.content['application/json'];
     const options = body?.schema.oneOf ?? body?.schema.anyOf ?? [];
     expect(options.map(({ $ref }) => $ref)).toEqual(
-      ['StreamStart', 'VodStart', 'StreamStop'].map((name) => `#/components/schemas/${name}`),
+      ['StreamStart', 'VodStart', 'StreamStop', 'Start', 'Stop'].map(
+        (name) => `#/components/schemas/${name}`,
+      ),
     );
     const start = document.components.schemas.StreamStart as JsonSchema;
     expect(start).toMatchObject({ required: ['type', 'serviceRef'], additionalProperties: false });

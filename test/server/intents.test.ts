@@ -26,6 +26,7 @@ describe('an intent', () => {
       sessionId,
       state: 'NEW',
       kind: 'live',
+      key: LIVE.serviceRef,
       replayed: false,
       clients: 1,
       links: { self },

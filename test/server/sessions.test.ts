@@ -131,6 +131,7 @@ describe('a session that came from an intent', () => {
       id: sessionId,
       kind: 'live',
       tenant: 'default',
+      key: 'one',
       serviceRef: 'one',
       profile: 'default',
       state: 'NEW',
@@ -143,6 +144,7 @@ describe('a session that came from an intent', () => {
       changedAt: '2026-01-01T00:00:00.000Z',
       revision: 1,
       losses: 0,
+      failures: 0,
     });
     expect(sessionSchema.parse(json)).toEqual(json);
   });
@@ -232,7 +234,10 @@ describe('the list of sessions', () => {
     ['limit=0x10', ['limit']],
     ['limit=', ['limit']],
     ['limit=1&limit=2', ['limit']],
-    ['kind=all', ['kind']],
+    ['kind=no%20kind', ['kind']],
+    ['kind=9', ['kind']],
+    ['key=a', ['key']],
+    ['kind=live&key=', ['key']],
     ['kind=live&kind=vod', ['kind']],
     ['state=new', ['state.0']],
     ['state=', ['state.0']],

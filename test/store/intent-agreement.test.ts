@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { seededRandom } from '../../src/core/random.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
-import { SESSION_STATES, START_STREAM } from '../../src/store/port/intent-store.ts';
+import { SESSION_STATES, startStream } from '../../src/store/port/intent-store.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import type { Delivery } from '../../src/store/port/stream-store.ts';
 import { openRedisStoreOn } from '../../src/store/redis/redis-store.ts';
@@ -9,6 +9,8 @@ import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { SimRedis } from '../../testing/sim-redis/server.ts';
 import fc from '../support/fast-check.ts';
 import { simDialer } from '../support/sim-link.ts';
+
+const START_STREAM = startStream('live');
 
 // Two makes of one port: SQL, and Lua on Redis. Whatever is asked of both, they have to answer the same.
 
@@ -70,7 +72,8 @@ async function take(twin: Twin, step: Step, { nowMs, turn }: Moment): Promise<un
     case 'start': {
       const texts = { body: `{"turn":${turn},"text":"ünï😀\\n"}`, status: `"${pick}"` };
       const facts = { id: `s${turn}`, tenant, client, priority: 1 + (pick % 10) };
-      return intents.start({ ...facts, keys, ...texts }, CALL);
+      const listed = { kind: 'live', label: `l${pick % 3}` };
+      return intents.start({ ...facts, ...listed, keys, ...texts }, CALL);
     }
     case 'stop': {
       const whose = pick % 3 === 0 ? null : tenant;

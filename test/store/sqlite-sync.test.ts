@@ -48,7 +48,8 @@ const DURABLE: Record<string, (store: Store) => Promise<unknown>> = {
     store.streams.append('mails', [{ lane: 'l', priority: 5, value: 1 }], CALL),
   workflow: (store) =>
     store.workflows.begin('w', { leaseId: 'l', fence: 1, inbox: 'i', resume: false }, CALL),
-  intent: (store) => store.intents.start({ ...start, body: '{}', status: '{}' }, CALL),
+  intent: (store) =>
+    store.intents.start({ ...start, kind: 'live', label: 'l', body: '{}', status: '{}' }, CALL),
 };
 
 describe('a file that syncs every second', () => {

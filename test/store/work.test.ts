@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import Libsql from 'libsql';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
-import { START_STREAM } from '../../src/store/port/intent-store.ts';
+import { startStream } from '../../src/store/port/intent-store.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { HISTORY_KEPT, RESULTS_KEPT, RESULTS_PAGE } from '../../src/store/port/workflow-store.ts';
 import { systemHost } from '../../src/store/sqlite/file/host.ts';
@@ -16,6 +16,8 @@ import { Gateway } from '../../testing/conformance/gateway.ts';
 import { CALL, Kit } from '../../testing/conformance/kit.ts';
 import { begun, succeed } from '../../testing/conformance/orchestrator.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+
+const START_STREAM = startStream('live');
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -117,7 +119,16 @@ describe('stores on one file', () => {
     const stop = { id, tenant: null, client: 'client', force: true, ...texts };
     expect(await store.stop(stop, CALL)).toEqual({ kind: 'absent' });
     const keys = [a.kit.topic('key-x')];
-    const start = { id, tenant, keys, client: 'client', priority: 5, ...texts };
+    const start = {
+      id,
+      tenant,
+      kind: 'live',
+      label: 'x',
+      keys,
+      client: 'client',
+      priority: 5,
+      ...texts,
+    };
     expect(await store.start(start, CALL)).toMatchObject({ kind: 'created' });
     await a.advanced('x', 'ENDED');
     const prune = { ...CALL, endedBeforeMs: clock.wallMs() + 1, most: 10 };

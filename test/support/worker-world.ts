@@ -4,6 +4,7 @@ import { untraced } from '../../src/core/tracing.ts';
 import type { Intent, Requester } from '../../src/intents/intent.ts';
 import { type IntentSession, sessionOf } from '../../src/intents/intent-session.ts';
 import { type IntentOptions, Intents } from '../../src/intents/intents.ts';
+import { type KindDeclarations, readKinds } from '../../src/intents/kind.ts';
 import { Leases } from '../../src/lease/leases.ts';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
 import { DEFAULT_MAX_TTLS } from '../../src/store/port/keyspaces.ts';
@@ -41,7 +42,13 @@ export interface WorkerActor {
 
 const WATCHED: EventName[] = [
   ...(['session.advanced', 'session.recovered', 'pipeline.started', 'pipeline.ended'] as const),
-  ...(['pipeline.stuck', 'worker.reclaimed', 'worker.stalled', 'worker.resumed'] as const),
+  ...([
+    'pipeline.retried',
+    'pipeline.stuck',
+    'worker.reclaimed',
+    'worker.stalled',
+    'worker.resumed',
+  ] as const),
   ...(['session.unreadable'] as const),
   ...(['lease.acquired', 'lease.released', 'lease.lost', 'lease.abandoned'] as const),
 ];
@@ -90,9 +97,10 @@ function newHostWorld(): FakeHost['world'] {
 }
 
 /** One store in memory, one clock for everybody, clients, and as many workers as a test wants. */
-export function workerWorld(hostWorld = newHostWorld()) {
+export function workerWorld(hostWorld = newHostWorld(), declared: KindDeclarations = {}) {
   const clock = new FakeClock();
   const store = createMemoryStore({ clock });
+  const kinds = readKinds(declared);
   const played: Played[] = [];
   let actors = 0;
 
@@ -136,7 +144,7 @@ export function workerWorld(hostWorld = newHostWorld()) {
       return runner;
     };
     const play = playing(instanceId);
-    const environment = { host: own, prefix: '', commands };
+    const environment = { host: own, prefix: '', kinds, commands };
     const pipelines = { live: play, vod: play };
     const made = new Worker(shared, leases, environment, { pipelines, ...options });
     return { worker: made, instanceId, faults, happened, host: own, leases, store: reached };
@@ -145,7 +153,7 @@ export function workerWorld(hostWorld = newHostWorld()) {
   /** `instanceId`: of the worker in the same process, where there is one. */
   const api = (options: IntentOptions = {}, instanceId = `api${actors + 1}`) => {
     const shared = { store, clock, random: seededRandom(1_000 + ++actors), events: new Emitter() };
-    return new Intents({ ...shared, instanceId, tracing: untraced }, options);
+    return new Intents({ ...shared, instanceId, tracing: untraced }, options, kinds);
   };
 
   const door = api();

@@ -19,9 +19,7 @@ beforeEach(() => {
 
 function start(option: Partial<CommandPipeline> = {}, session = sessionFor({})) {
   const command = { command: ['ffmpeg', '-i', 'x'], ...option };
-  const pipeline = commandPipeline(clock, commands, { command, resource: 'tuners', graceMs: 700 });
-  expect(pipeline.resource).toBe('tuners');
-  return pipeline.start(session, hold);
+  return commandPipeline(clock, commands, { command, graceMs: 700 })(session, hold);
 }
 
 type Ended = Extract<CommandOutcome, { event: 'ended' }>;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { builtIn, functionPipeline } from '../../src/worker/pipelines/function.ts';
+import { builtIn, callWithSession, functionPipeline } from '../../src/worker/pipelines/function.ts';
 import type { PipelineFunction } from '../../src/worker/pipelines/pipeline.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import { FakeHold, sessionFor } from './support/fake-hold.ts';
@@ -8,7 +8,7 @@ const session = sessionFor({});
 
 function start(run: PipelineFunction, clock = new FakeClock()) {
   const hold = new FakeHold(clock);
-  const running = functionPipeline(clock, run, 'tuners').start(session, hold);
+  const running = functionPipeline(clock, callWithSession(run))(session, hold);
   return { hold, running };
 }
 
@@ -100,7 +100,7 @@ describe('the built-in pipeline', () => {
   it('reports every second how long it has run, and ends when it is told to', async () => {
     const clock = new FakeClock();
     const hold = new FakeHold(clock);
-    const running = functionPipeline(clock, builtIn(clock), null).start(session, hold);
+    const running = functionPipeline(clock, callWithSession(builtIn(clock)))(session, hold);
     await clock.advance(2_500);
     expect(hold.reported).toEqual([0, 1_000, 2_000].map((runningForMs) => ({ runningForMs })));
     hold.abort();

@@ -15,7 +15,7 @@ const BODY = JSON.stringify({
 
 function stored(revision: number, state: SessionState, worker = ME): StoredSession {
   const status = JSON.stringify({ reason: null, outcome: null, worker, slot: null });
-  const times = { createdAtMs: 0, changedAtMs: 0 };
+  const times = { createdAtMs: 0, changedAtMs: 0, kind: 'live', label: 'x' };
   return { id: 's', tenant: 't', state, revision, body: BODY, status, clients: 1, ...times };
 }
 

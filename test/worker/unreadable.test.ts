@@ -18,7 +18,7 @@ const GARBAGE: readonly [string, Pick<StartRequest, 'body' | 'status'>][] = [
 ];
 
 function withBad(world: ReturnType<typeof workerWorld>, garbage: (typeof GARBAGE)[number][1]) {
-  const plain = { tenant: 'acme', client: 'c', priority: 5 };
+  const plain = { tenant: 'acme', kind: 'live', label: 'l', client: 'c', priority: 5 };
   return world.store.intents.start({ id: 'bad', keys: ['k'], ...plain, ...garbage }, CALL);
 }
 

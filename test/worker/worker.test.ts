@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { START_STREAM } from '../../src/store/port/intent-store.ts';
+import { startStream } from '../../src/store/port/intent-store.ts';
 import type { PipelineContext } from '../../src/worker/pipelines/pipeline.ts';
 import { workerWorld } from '../support/worker-world.ts';
 import { FakeCommands } from './support/fake-commands.ts';
+
+const START_STREAM = startStream('live');
 
 const CALL = { timeoutMs: 1_000 };
 const BEN = { tenant: 'acme', client: 'ben' };

@@ -1,6 +1,6 @@
 import { describe, expect, expectTypeOf, it } from 'vitest';
+import type { Schema } from '../../src/core/schema.ts';
 import { actionOf, readAction } from '../../src/workflow/action.ts';
-import type { Schema } from '../../src/workflow/schema.ts';
 import { inMemory, LONG_MS } from '../support/workflow-world.ts';
 
 const A = '00000000-0000-4000-8000-00000000000a';

@@ -2,14 +2,16 @@ import assert from 'node:assert/strict';
 import {
   type SessionListCall,
   type SessionState,
-  START_STREAM,
   type StartReply,
   type StartRequest,
   type StopRequest,
   type StoredSession,
+  startStream,
 } from '../../src/store/port/intent-store.ts';
 import type { Delivery } from '../../src/store/port/stream-store.ts';
 import { CALL, type Kit, LONG_MS } from './kit.ts';
+
+const START_STREAM = startStream('live');
 
 /**
  * What a test says of a start; the rest is as it mostly is. Its keys are by name, and this test's
@@ -42,9 +44,10 @@ export class Gateway {
   /** Without keys of its own, it has one that is named as it is. */
   start(name: string, { keys = [name], ...more }: Asking = {}): Promise<StartReply> {
     const facts = { id: this.id(name), tenant: this.tenant, client: 'client', priority: 5 };
+    const listed = { kind: 'live', label: name };
     const texts = { body: `{"of":"${name}"}`, status: '"to be started"' };
     const own = keys.map((key) => this.kit.topic(`key-${key}`));
-    return this.store.start({ ...facts, ...texts, ...more, keys: own }, CALL);
+    return this.store.start({ ...facts, ...listed, ...texts, ...more, keys: own }, CALL);
   }
 
   async created(name: string, asking: Asking = {}): Promise<StoredSession> {

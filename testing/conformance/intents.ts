@@ -36,6 +36,8 @@ function starting(check: Check): void {
     assert.deepEqual(rest, {
       id: gateway.id('a'),
       tenant: gateway.tenant,
+      kind: 'live',
+      label: 'a',
       state: 'NEW',
       revision: 1,
       body: '{"of":"a"}',

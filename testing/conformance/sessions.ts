@@ -3,7 +3,7 @@ import {
   SESSION_CHANGES_TOPIC,
   SESSION_STATES,
   SESSIONS_PAGE,
-  START_STREAM,
+  startStream,
 } from '../../src/store/port/intent-store.ts';
 import {
   HIGHEST_PRIORITY,
@@ -12,6 +12,8 @@ import {
 } from '../../src/store/port/stream-store.ts';
 import { Gateway } from './gateway.ts';
 import { CALL, type Check, LONG_MS } from './kit.ts';
+
+const START_STREAM = startStream('live');
 
 /** What is no cursor, but might pass for one where numbers or ranges are read from texts. */
 const NO_CURSORS = [
@@ -38,6 +40,8 @@ export function accounting(check: Check): void {
   publishingAgain(check);
   listing(check);
   listingSome(check);
+  sortingByKind(check);
+  listingByKind(check);
   pruning(check);
   pruningStarts(check);
   telling(check);
@@ -295,6 +299,88 @@ function listingSome(check: Check): void {
     for (let given = await gateway.consume(); given.length > 0; given = await gateway.consume())
       await gateway.ack(...given);
   });
+}
+
+function sortingByKind(check: Check): void {
+  check('B-12 puts a start into the stream of its kind, and into no other', async (kit) => {
+    const gateway = new Gateway(kit);
+    const { id } = await gateway.created('a', { kind: 'transcode' });
+    assert.deepEqual(await gateway.consume(), []);
+    const call = { ...CALL, consumer: 'worker', most: 1_000, claimMs: LONG_MS };
+    const given = await kit.store.streams.consume(startStream('transcode'), call);
+    assert.deepEqual(
+      given.filter(({ lane }) => lane === id).map(({ value }) => value),
+      [{ session: id }],
+    );
+    await gateway.advanced('a', 'ENDED');
+  });
+  check('B-12 puts a lost start back into the stream of its kind', async (kit) => {
+    const gateway = new Gateway(kit);
+    const { id } = await gateway.created('a', { kind: 'lost-kind' });
+    const call = { ...CALL, consumer: 'worker', most: 1_000, claimMs: LONG_MS };
+    const stream = startStream('lost-kind');
+    const given = await kit.store.streams.consume(stream, call);
+    await kit.store.streams.ack(stream, given, CALL);
+    assert.deepEqual(await gateway.republish('a'), [id]);
+    assert.deepEqual(await gateway.republish('a'), []);
+    const again = await kit.store.streams.consume(stream, call);
+    assert.deepEqual(
+      again.map(({ lane }) => lane),
+      [id],
+    );
+  });
+}
+
+function listingByKind(check: Check): void {
+  check('B-14 lists sessions by kind, label, tenant and state, over pages', async (kit) => {
+    const [a, b] = [new Gateway(kit, 'ta'), new Gateway(kit, 'tb')];
+    const kinds = ['one', 'two'];
+    const made: { id: string; tenant: string; kind: string; label: string; isOpen: boolean }[] = [];
+    for (let n = 0; n < 24; n++) {
+      const gateway = n % 3 === 0 ? b : a;
+      const kind = `${kinds[n % 2]}-of-listing`;
+      const label = `label ${n % 4}:ü{}`;
+      const { id, tenant } = await gateway.created(`x${n}`, { kind, label });
+      const isOpen = n % 5 !== 0;
+      if (!isOpen) await gateway.advanced(`x${n}`, 'ENDED');
+      made.unshift({ id, tenant, kind, label, isOpen });
+    }
+    for (const kind of kinds.map((name) => `${name}-of-listing`))
+      for (const label of [undefined, 'label 0:ü{}', 'label 1:ü{}', 'none'])
+        for (const tenant of [a.tenant, b.tenant])
+          for (const isOpen of [false, true])
+            for (const most of [2, 100]) {
+              const due = made.filter(
+                (one) =>
+                  one.kind === kind &&
+                  one.tenant === tenant &&
+                  (label === undefined || one.label === label) &&
+                  (one.isOpen || !isOpen),
+              );
+              const found = await a.listed({ tenant, kind, label, isOpen, most });
+              assert.deepEqual(
+                found,
+                due.map(({ id }) => id),
+              );
+            }
+  });
+  check(
+    'B-14 keeps kind and label in every state, and forgets both with the session',
+    async (kit) => {
+      const gateway = new Gateway(kit);
+      const listed = { kind: 'kept', label: 'a label' };
+      await gateway.created('a', { ...listed, client: 'x' });
+      await gateway.shared('a', ['y']);
+      await gateway.advanced('a', 'RUNNING');
+      await gateway.stop('a', { force: true });
+      const { kind, label, state } = await gateway.found('a');
+      assert.deepEqual([kind, label, state], ['kept', 'a label', 'STOPPING']);
+      const { changedAtMs } = await gateway.advanced('a', 'ENDED');
+      assert.deepEqual(await gateway.listed(listed), [gateway.id('a')]);
+      await gateway.prune(changedAtMs + 1);
+      assert.deepEqual(await gateway.listed(listed), []);
+    },
+  );
 }
 
 function pruning(check: Check): void {

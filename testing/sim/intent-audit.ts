@@ -28,7 +28,7 @@ import type { SimProcess } from './host.ts';
 import type { IntentSetting } from './intent-crew.ts';
 import { factsIn, IntentRecord, type SessionFacts, wantedIn } from './intent-record.ts';
 import type { IntentSight } from './intent-sight.ts';
-import { DEAF_GRACES } from './pipelines.ts';
+import { DEAF_GRACES, SIM_TRIES } from './pipelines.ts';
 
 export interface IntentAuditParts {
   nowMs(): number;
@@ -61,6 +61,8 @@ const OUTCOMES: Readonly<Record<Reason, string>> = {
   R_PIPELINE_FAILED: 'FAILED',
   R_WORKER_LOST: 'FAILED',
   R_PIPELINE_ENDED: 'COMPLETED',
+  R_NO_SLOT: 'REJECTED_NO_SLOT',
+  R_TIME_LIMIT: 'FAILED',
 };
 /**
  * A worker hears of a stop, or looks for one, within this, and tells the store when nothing of it
@@ -156,6 +158,35 @@ export class IntentAudit {
     if (++session.runs > 1) this.#count('pipeline begun again');
   }
 
+  /** A pipeline of a declared kind has begun, with these params. */
+  ranKind(
+    id: string,
+    {
+      kind,
+      key,
+      params,
+      isTaken,
+    }: { kind: string; key: string; params: unknown; isTaken: boolean },
+  ): void {
+    const session = this.#sessions.get(id);
+    if (!isTaken)
+      this.#report('sessions', id, `${id} of kind ${kind} runs on a worker of other kinds`);
+    if (session === undefined || session.isSetBack) return;
+    this.#count(`pipeline of kind ${kind}`);
+    const wanted = JSON.stringify([session.tenant, 'start', kind, key, params]);
+    if (session.wanted !== wanted)
+      this.#report('sessions', id, `${id} runs ${wanted}, and ${session.wanted} was asked for`);
+    if (session.failed >= SIM_TRIES)
+      this.#report('sessions', id, `${id} is tried again after ${session.failed} failures`);
+    if (session.failed > 0) this.#count('pipeline tried again after a failure');
+  }
+
+  /** A pipeline of a declared kind has failed by itself. */
+  failed(id: string): void {
+    const session = this.#sessions.get(id);
+    if (session !== undefined) session.failed++;
+  }
+
   /** Those that the store takes for running, with who has each. */
   running(): Pick<IntentRecord, 'id' | 'worker'>[] {
     return this.#listed().filter(({ state }) => state === 'RUNNING');
@@ -210,11 +241,11 @@ export class IntentAudit {
   };
 
   /**
-   * id, tenant, client, body, status, priority, entry, keys → 1, created | 2, facts, id of the one
-   * that was there
+   * id, tenant, client, body, status, priority, entry, kind, label, keys → 1, created | 2, facts,
+   * id of the one that was there
    */
   #started(argv: readonly string[], reply: Reply, { name }: SimProcess): void {
-    const [, id = '', tenant = '', client = '', body = '', , , , ...keys] = argv;
+    const [, id = '', tenant = '', client = '', body = '', , , , , , ...keys] = argv;
     const [kind, facts, found] = reply as [number, unknown[], string];
     const wanted = wantedIn(tenant, body);
     const request = { id, tenant, wanted, keys, createdMs: this.#parts.nowMs() };

@@ -9,7 +9,7 @@ import {
 } from '../../src/core/errors.ts';
 import type { Random } from '../../src/core/random.ts';
 import { SessionNotFoundError } from '../../src/fleet/targets/errors.ts';
-import type { Intent, Requester, StreamStart, VodStart } from '../../src/intents/intent.ts';
+import type { Intent, Requester, Start, StreamStart, VodStart } from '../../src/intents/intent.ts';
 import type { Accepted } from '../../src/intents/intents.ts';
 import type { Counters } from './counters.ts';
 import type { SimProcess } from './host.ts';
@@ -48,7 +48,7 @@ const TENANTS = ['north', 'south'];
  * Few, so that they meet; the same for both tenants. Some differ only in where one field ends and
  * the next begins.
  */
-const WISHES: readonly (StreamStart | VodStart)[] = [
+const WISHES: readonly (StreamStart | VodStart | Start)[] = [
   { type: 'stream.start', serviceRef: '1:0:19', profile: 'hd' },
   { type: 'stream.start', serviceRef: '1:0', profile: '19:hd' },
   { type: 'stream.start', serviceRef: '1:0:19', profile: 'sd' },
@@ -57,6 +57,9 @@ const WISHES: readonly (StreamStart | VodStart)[] = [
   { type: 'vod.start', recordingId: 'r', startMs: 200 },
   { type: 'vod.start', recordingId: 'r', startMs: 900 },
   { type: 'vod.start', recordingId: 'r', startMs: 1_000 },
+  { type: 'start', kind: 'job', key: 'k', params: {} },
+  { type: 'start', kind: 'job', key: 'k', params: { n: 1 } },
+  { type: 'start', kind: 'rare', key: 'k', params: {} },
 ];
 
 /** How long a message is under way. */

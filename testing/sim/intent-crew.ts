@@ -6,8 +6,8 @@
 
 import type { Emitter } from '../../src/core/events.ts';
 import { untraced } from '../../src/core/tracing.ts';
-import { wantedBy } from '../../src/intents/intent.ts';
 import { type Accepted, Intents } from '../../src/intents/intents.ts';
+import { readKinds } from '../../src/intents/kind.ts';
 import type { SecretOptions } from '../../src/intents/secret-set.ts';
 import { Leases } from '../../src/lease/leases.ts';
 import { Retention } from '../../src/retention.ts';
@@ -20,8 +20,9 @@ import type { Counters } from './counters.ts';
 import type { Device } from './device.ts';
 import type { SimProcess } from './host.ts';
 import type { Gateway, IntentClients, IntentRequest } from './intent-clients.ts';
-import { wantedIn } from './intent-record.ts';
-import { Pipelines } from './pipelines.ts';
+import { wantedOf } from './intent-record.ts';
+import { SIM_KINDS } from './intent-sight.ts';
+import { Pipelines, SIM_TRIES } from './pipelines.ts';
 import { SimWorkerHost } from './worker-host.ts';
 
 /** What all instances of a world know of intents. */
@@ -71,6 +72,8 @@ const KEEP_ENDED = '5m';
 /** A worker whose name another has tries again after this. */
 const NAME_AGAIN_MS = 1_000;
 const STOP_WITHIN_MS = 10_000;
+/** Shorter than the longest pipelines run. */
+const TIME_LIMIT_MS = 20_000;
 
 export class IntentCrew implements Gateway {
   readonly process: SimProcess;
@@ -91,16 +94,22 @@ export class IntentCrew implements Gateway {
     const { random, name: instanceId } = process;
     const own = { store, events, clock: process, random, instanceId, tracing: untraced };
     const { apiLeases, graceMs } = setting;
-    this.#intents = new Intents(own, { ...this.#secrets(), apiLeases });
-    this.#retention = new Retention(own, { sessions: KEEP_ENDED });
-    this.#leases = new Leases(own, store.leases.maxTtls ?? DEFAULT_MAX_TTLS);
     this.#pipelines = new Pipelines({ ...parts, graceMs });
     const [machine = ''] = process.name.split('.', 1);
+    const taken = takenKinds(machine);
+    const kinds = readKinds({
+      job: { run: this.#pipelines.ofKind(taken), tries: SIM_TRIES, timeLimit: TIME_LIMIT_MS },
+      rare: { run: this.#pipelines.ofKind(taken), tries: SIM_TRIES },
+    });
+    this.#intents = new Intents(own, { ...this.#secrets(), apiLeases }, kinds);
+    this.#retention = new Retention(own, { sessions: KEEP_ENDED });
+    this.#leases = new Leases(own, store.leases.maxTtls ?? DEFAULT_MAX_TTLS);
     const host = new SimWorkerHost(process, machine);
-    const environment = { host, prefix: '', commands: noCommands };
+    const environment = { host, prefix: '', kinds, commands: noCommands };
     const isSecond = setting.isNameShared && machine === 'i1';
     const name = `worker-${isSecond ? 'i0' : machine}`;
-    this.#hire = () => new Worker(own, this.#leases, environment, this.#options(name));
+    this.#hire = () =>
+      new Worker(own, this.#leases, environment, { ...this.#options(name), kinds: taken });
     this.#worker = this.#hire();
   }
 
@@ -131,12 +140,13 @@ export class IntentCrew implements Gateway {
     const { over, audit } = this.#parts;
     const { process } = this;
     if (over.aborted) return;
-    if (intent.type !== 'stream.stop') audit.intents?.received(process, by.client, isGone());
+    const isStop = intent.type === 'stream.stop' || intent.type === 'stop';
+    if (!isStop) audit.intents?.received(process, by.client, isGone());
     const tell = (outcome: Accepted | Error) => {
       process.reach('answer');
       if (process.isDead) return;
-      if (!(outcome instanceof Error) && intent.type !== 'stream.stop') {
-        const wanted = wantedIn(by.tenant ?? '', JSON.stringify(wantedBy(intent)));
+      if (!(outcome instanceof Error) && !isStop) {
+        const wanted = wantedOf(by.tenant ?? '', intent);
         audit.intents?.accepted({ session: outcome.session.id, wanted, askedMs });
       }
       answer(outcome);
@@ -201,6 +211,12 @@ export class IntentCrew implements Gateway {
     if (secrets === 'one' || this.process.random.next() < 0.5) return { secret: OLD_SECRET };
     return { secret: NEW_SECRET, previousSecret: OLD_SECRET };
   }
+}
+
+/** The first machine takes all kinds, and every second one leaves `rare` to the others. */
+function takenKinds(machine: string): readonly string[] {
+  const isOdd = Number(machine.slice(1)) % 2 === 1;
+  return SIM_KINDS.filter((kind) => kind !== 'rare' || !isOdd);
 }
 
 function noCommands(): never {

@@ -2,6 +2,13 @@
  * What the store must know of one session that an intent has started, told from the commands that
  * it has carried out.
  */
+import {
+  type Start,
+  type StreamStart,
+  type VodStart,
+  type Wanted,
+  wantedBy,
+} from '../../src/intents/intent.ts';
 import type { SessionBody } from '../../src/intents/intent-session.ts';
 import type { SessionState } from '../../src/store/port/intent-store.ts';
 
@@ -43,6 +50,8 @@ export class IntentRecord {
   worker: string | null = null;
   /** The last pipeline that was begun for it does not stop as fast as it should. */
   isDeaf = false;
+  /** How often a pipeline of it has failed by itself. */
+  failed = 0;
   /** How often a pipeline was begun for it. */
   runs = 0;
 
@@ -68,8 +77,20 @@ export class IntentRecord {
 }
 
 export function wantedIn(tenant: string, body: string): string {
-  const { type, target, profile, bucket } = JSON.parse(body) as SessionBody;
-  return JSON.stringify([tenant, type, target, profile, bucket]);
+  return wantedText(tenant, JSON.parse(body) as SessionBody);
+}
+
+/** The same, of what was asked for. */
+export function wantedOf(tenant: string, intent: StreamStart | VodStart | Start): string {
+  if (intent.type !== 'start') return wantedText(tenant, wantedBy(intent));
+  const { type, kind, key: target = '', params = {} } = intent;
+  return wantedText(tenant, { kind, type, target, profile: '', bucket: '', params });
+}
+
+function wantedText(tenant: string, wanted: Wanted): string {
+  const { type, kind, target, profile, bucket, params } = wanted;
+  const facts = type === 'start' ? [kind, target, params] : [target, profile, bucket];
+  return JSON.stringify([tenant, type, ...facts]);
 }
 
 /** As scripts give them: tenant, state, revision, body, status, clients … */

@@ -1,14 +1,12 @@
-/**
- * The sessions in a store, read and spoiled without a client.
- */
-import { START_STREAM } from '../../src/store/port/intent-store.ts';
+/** The sessions in a store, read and spoiled without a client. */
+import { startStream } from '../../src/store/port/intent-store.ts';
 import { factsIn, type SessionFacts } from './intent-record.ts';
 import type { Peek } from './workflow-sight.ts';
 
 /** What stands before all keys of intents and streams. */
 const HUB = '{holdfast}:';
-const LANES = `${HUB}stream:lanes:${START_STREAM}`;
-const DUE = `${HUB}stream:due:${START_STREAM}`;
+/** The kinds that a world may have. */
+export const SIM_KINDS = ['live', 'vod', 'job', 'rare'] as const;
 /** What stands before a client among the fields of a session. */
 const CLIENT = 'c:';
 
@@ -40,10 +38,13 @@ export class IntentSight {
 
   /** Whether the stream of starts has it, waiting or claimed. */
   isToStart(id: string): boolean {
-    const [kind, priority = '', entry = ''] = String(this.#peek(['HGET', LANES, id])).split(' ');
-    if (this.#peek(['EXISTS', laneAt(id)]) !== 1) return false;
-    if (kind !== 'w') return this.#peek(['ZSCORE', DUE, id]) !== null;
-    return (this.#peek(['XRANGE', busAt(priority), entry, entry]) as unknown[]).length === 1;
+    const stream = startStream(String(this.#peek(['HGET', sessionAt(id), 'kind'])));
+    const state = String(this.#peek(['HGET', lanesAt(stream), id]));
+    const [how, priority = '', entry = ''] = state.split(' ');
+    if (this.#peek(['EXISTS', laneAt(stream, id)]) !== 1) return false;
+    if (how !== 'w') return this.#peek(['ZSCORE', `${HUB}stream:due:${stream}`, id]) !== null;
+    const found = this.#peek(['XRANGE', busAt(stream, priority), entry, entry]) as unknown[];
+    return found.length === 1;
   }
 
   /** The secret that was made where nobody was given one. */
@@ -62,12 +63,12 @@ export class IntentSight {
  * knows of that.
  */
 const LOSSES = [
-  (_: string, state: string) => {
+  (stream: string, _: string, state: string) => {
     const [, priority = '', entry = ''] = state.split(' ');
-    return ['XDEL', busAt(priority), entry];
+    return ['XDEL', busAt(stream, priority), entry];
   },
-  (lane: string) => ['DEL', laneAt(lane)],
-  (lane: string) => ['HDEL', LANES, lane],
+  (stream: string, lane: string) => ['DEL', laneAt(stream, lane)],
+  (stream: string, lane: string) => ['HDEL', lanesAt(stream), lane],
 ];
 
 /**
@@ -75,24 +76,32 @@ const LOSSES = [
  * worker has claimed is left alone: that it is brought to its end is the worker's affair.
  */
 export function loseStarts(peek: Peek, choice: number): string[] {
+  return SIM_KINDS.flatMap((kind) => loseStartsOf(startStream(kind), peek, choice));
+}
+
+function loseStartsOf(stream: string, peek: Peek, choice: number): string[] {
   const lose = LOSSES[Math.floor(choice * LOSSES.length)];
-  const found = peek(['HGETALL', LANES]) as string[];
+  const found = peek(['HGETALL', lanesAt(stream)]) as string[];
   const lost: string[] = [];
   for (let i = 0; i < found.length; i += 2) {
     const [lane = '', state = ''] = found.slice(i, i + 2);
     if (lose === undefined || !state.startsWith('w ')) continue;
     if (peek(['HGET', sessionAt(lane), 'state']) !== 'NEW') continue;
-    if (peek(lose(lane, state)) === 1) lost.push(lane);
+    if (peek(lose(stream, lane, state)) === 1) lost.push(lane);
   }
   return lost;
 }
 
-function laneAt(lane: string): string {
-  return `${HUB}stream:lane:{${START_STREAM}}:${lane}`;
+function lanesAt(stream: string): string {
+  return `${HUB}stream:lanes:${stream}`;
 }
 
-function busAt(priority: string): string {
-  return `${HUB}stream:bus:${priority}:${START_STREAM}`;
+function laneAt(stream: string, lane: string): string {
+  return `${HUB}stream:lane:{${stream}}:${lane}`;
+}
+
+function busAt(stream: string, priority: string): string {
+  return `${HUB}stream:bus:${priority}:${stream}`;
 }
 
 function sessionAt(id: string): string {

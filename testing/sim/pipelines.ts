@@ -5,6 +5,7 @@
  */
 import { dedupKey } from '../../src/intents/dedup-key.ts';
 import type { IntentSession } from '../../src/intents/intent-session.ts';
+import type { KindContext } from '../../src/intents/kind.ts';
 import type { PipelineContext } from '../../src/worker/pipelines/pipeline.ts';
 import type { Audit } from './audit.ts';
 import type { Counters } from './counters.ts';
@@ -18,6 +19,9 @@ export interface PipelinesParts {
   readonly device: Device;
   readonly graceMs: number;
 }
+
+/** How often a session of a declared kind is tried. */
+export const SIM_TRIES = 3;
 
 /** Between two beats. */
 export const BEAT_MOST_MS = 3_000;
@@ -69,6 +73,26 @@ export class Pipelines {
       const target = pool === null ? `channel:${channel}` : `slot:${pool}:${context.slot}`;
       const things = new Set([target, `channel:${channel}`, `session:${session.id}`]);
       return this.#run(session.id, context, target, things);
+    };
+  }
+
+  /**
+   * One of a declared kind, which has its own channel and no slot. `taken`: the kinds of its
+   * worker.
+   */
+  ofKind(taken: readonly string[]) {
+    return async (params: unknown, context: KindContext): Promise<string> => {
+      const { id, kind, key } = context.session;
+      const { audit } = this.#parts;
+      audit.intents?.ranKind(id, { kind, key, params, isTaken: taken.includes(kind) });
+      const channel = `channel:kind:${kind}:${key}`;
+      const things = new Set([channel, `session:${id}`]);
+      try {
+        return await this.#run(id, context, channel, things);
+      } catch (error) {
+        if (!context.signal.aborted) audit.intents?.failed(id);
+        throw error;
+      }
     };
   }
 

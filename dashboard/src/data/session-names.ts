@@ -1,4 +1,4 @@
-/** What sessions run, by their ids: people know a channel or a recording by its name, and no session by its UUID. */
+/** What sessions run, by their ids: people know a channel, a recording or a key by its name, and no session by its UUID. */
 import { signal } from '@preact/signals';
 import type { ApiSession } from '../../../src/client/messages.ts';
 
@@ -12,8 +12,8 @@ export const namesVersion = signal(0);
 export function rememberSessions(sessions: readonly (ApiSession | null)[]): void {
   let isNew = false;
   for (const session of sessions) {
-    if (session === null || session.kind === 'poll' || names.has(session.id)) continue;
-    names.set(session.id, session.kind === 'live' ? session.serviceRef : session.recordingId);
+    if (session === null || !('state' in session) || names.has(session.id)) continue;
+    names.set(session.id, session.key);
     isNew = true;
   }
   for (const id of [...names.keys()].slice(0, Math.max(0, names.size - MOST_KEPT)))

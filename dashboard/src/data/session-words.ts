@@ -27,6 +27,8 @@ export const STATE_MEANS: Readonly<Record<SessionState, string>> = {
 export const REASON_MEANS: Readonly<Record<string, string>> = {
   R_STOPPED: 'Its last client stopped it.',
   R_LEASE_BUSY: 'Another session runs this channel. Start it again when that session has ended.',
+  R_NO_SLOT: 'Every slot of the pool was taken. Stop a session, or configure more slots.',
+  R_TIME_LIMIT: 'Its time limit was over, and it was told to end.',
   R_NO_TUNER: 'Every slot of the pool was taken. Stop a session, or configure more slots.',
   R_LEASE_EXPIRED:
     'Its worker lost a lease: the worker froze, an operator revoked the lease, or the store was unavailable.',
@@ -49,9 +51,14 @@ export function toneOf({ state, reason }: Pick<RunSession, 'state' | 'reason'>):
   return state === 'ENDED' ? '' : 'warn';
 }
 
-/** What a session runs: the channel, or the recording. */
-export function refOf(session: RunSession): string {
-  return session.kind === 'live' ? session.serviceRef : session.recordingId;
+/** What a session runs: the channel, the recording, or the key of a declared kind. */
+export function refOf({ key }: RunSession): string {
+  return key;
+}
+
+/** The params of a session of a declared kind; undefined for a channel or a recording. */
+export function paramsOf(session: RunSession): unknown {
+  return 'params' in session ? session.params : undefined;
 }
 
 /** One fact of a progress report: `running for`, `16 s`. */

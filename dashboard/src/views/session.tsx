@@ -70,7 +70,7 @@ export function SessionView({ id }: { id: string }) {
       <Answered asked={asked}>
         {({ session }) => {
           if (session === null) return <Gone id={id} />;
-          if (session.kind === 'poll') return <Polled id={id} />;
+          if (!('state' in session)) return <Polled id={id} />;
           return (
             <>
               <Machine session={session} events={past.value ?? []} />
@@ -87,7 +87,7 @@ export function SessionView({ id }: { id: string }) {
 }
 
 function mayChange(session: ApiSession | null): boolean {
-  return session !== null && session.kind !== 'poll' && session.state !== 'ENDED';
+  return session !== null && 'state' in session && session.state !== 'ENDED';
 }
 
 function Gone({ id }: { id: string }) {
@@ -139,7 +139,7 @@ function Machine({ session, events }: { session: RunSession; events: readonly Ap
 }
 
 function Facts({ session, onStopped }: { session: RunSession; onStopped(): void }) {
-  const { kind, profile, tenant, reason, outcome, worker, slot, clients, losses } = session;
+  const { tenant, reason, outcome, worker, slot, clients, losses, failures } = session;
   return (
     <div class="work-columns">
       <Panel title="Status">
@@ -149,18 +149,21 @@ function Facts({ session, onStopped }: { session: RunSession; onStopped(): void 
           </p>
         )}
         <dl class="facts">
-          <Fact name={kind === 'live' ? 'Channel' : 'Recording'}>
+          <Fact name="Kind">{session.kind}</Fact>
+          <Fact name={keyName(session)}>
             <code>{refOf(session)}</code>
-            {session.kind === 'vod' && `, starting at ${spanOf(session.startMs)}`}
+            {'startMs' in session && `, starting at ${spanOf(session.startMs)}`}
           </Fact>
-          <Fact name="Profile">{profile}</Fact>
+          {'profile' in session && <Fact name="Profile">{session.profile}</Fact>}
+          {'params' in session && <Params params={session.params} />}
           <Fact name="Tenant">{tenant}</Fact>
           <Fact name="Clients">{counted(clients, 'client')}</Fact>
           <Fact name="Worker">{worker === null ? 'none' : <Owner id={worker} />}</Fact>
           <Fact name="Slot">
             {slot === null ? 'none' : <a href={hrefOf('leases', slot)}>{slot}</a>}
           </Fact>
-          <Fact name="Lost workers">{lossWords(losses)}</Fact>
+          <Fact name="Lost workers">{lossWords(losses, 'params' in session)}</Fact>
+          {failures > 0 && <Fact name="Tried again">{counted(failures, 'time')}</Fact>}
           {outcome !== null && <Fact name="Outcome">{outcomeText(outcome)}</Fact>}
           <Fact name="Created">{moment(Date.parse(session.createdAt))}</Fact>
           <Fact name="Changed">
@@ -185,10 +188,31 @@ function Fact({ name, children }: { name: string; children: ComponentChildren })
   );
 }
 
-function lossWords(losses: number): string {
-  return losses === 0
-    ? 'none'
-    : `${counted(losses, 'worker')} died while running it; Holdfast gives up after the fourth`;
+function keyName(session: RunSession): string {
+  if ('serviceRef' in session) return 'Channel';
+  return 'recordingId' in session ? 'Recording' : 'Key';
+}
+
+/** One fact for each field of the params. */
+function Params({ params }: { params: unknown }) {
+  const facts = progressFacts(params, spanOf);
+  return (
+    <Fact name="Params">
+      {facts.length === 0 ? 'none' : null}
+      {facts.map(({ name, value }) => (
+        <div key={name}>
+          {name !== '' && <span class="quiet">{name} </span>}
+          <code>{value}</code>
+        </div>
+      ))}
+    </Fact>
+  );
+}
+
+function lossWords(losses: number, isDeclared: boolean): string {
+  if (losses === 0) return 'none';
+  const died = `${counted(losses, 'worker')} died while running it`;
+  return isDeclared ? died : `${died}; Holdfast gives up after the fourth`;
 }
 
 const DETAIL_NAMES: Readonly<Record<string, string>> = {

@@ -6,6 +6,7 @@ import { useArrivals } from '../data/arrivals.ts';
 import { type Asked, useAsked } from '../data/asked.ts';
 import { rememberSessions } from '../data/session-names.ts';
 import {
+  paramsOf,
   progressLine,
   reasonText,
   refOf,
@@ -83,7 +84,7 @@ export function SessionsView() {
         {(list) => (
           <>
             {list.sessions.length > 0 && <States sessions={list.sessions} />}
-            <Panel title="All sessions" aside={<Filters />}>
+            <Panel title="All sessions" aside={<Filters sessions={list.sessions} />}>
               <List list={list} onMore={more} />
             </Panel>
           </>
@@ -144,16 +145,20 @@ const STATE_OPTIONS = {
   ...Object.fromEntries(STATES.map((state) => [state, stateWord(state).toLowerCase()])),
 };
 
-function Filters() {
+/** The kinds there are, and the chosen one. */
+function kindOptions(sessions: readonly RunSession[]): Record<string, string> {
+  const chosen = place.value.query.get('kind') ?? '';
+  const kinds = new Set([...sessions.map(({ kind }) => kind), ...(chosen === '' ? [] : [chosen])]);
+  const options = [...kinds].sort().map((kind) => [kind, `${kind} only`]);
+  return { '': 'all kinds', ...Object.fromEntries(options) };
+}
+
+function Filters({ sessions }: { sessions: readonly RunSession[] }) {
   return (
     <div class="work-filters">
       <Choice name="state" label="State" options={STATE_OPTIONS} />
-      <Choice
-        name="kind"
-        label="Kind"
-        options={{ '': 'live and vod', live: 'live only', vod: 'vod only' }}
-      />
-      <Search name="q" label="Search by id, channel, reason or worker" hint="Search  /" />
+      <Choice name="kind" label="Kind" options={kindOptions(sessions)} />
+      <Search name="q" label="Search by id, key, params, reason or worker" hint="Search  /" />
     </div>
   );
 }
@@ -179,7 +184,7 @@ function List({ list: { sessions, hasMore }, onMore }: { list: SessionList; onMo
         label="Sessions"
         head={[
           'State',
-          'Channel or recording',
+          'Kind and key',
           'Reason or progress',
           'Worker',
           'Slot',
@@ -204,7 +209,9 @@ function List({ list: { sessions, hasMore }, onMore }: { list: SessionList; onMo
 
 function Row({ session }: { session: RunSession }) {
   const { id, kind, state, reason, worker, slot, clients, changedAt, progress } = session;
-  const said = reason === null ? progressLine(progress, spanOf) : reasonText(reason);
+  const params = progressLine(paramsOf(session), spanOf);
+  const waits = state === 'NEW' ? `waits for a worker that takes ${kind}` : '';
+  const said = reason === null ? waits || progressLine(progress, spanOf) : reasonText(reason);
   return (
     <div class="session-row list-row" data-session={id}>
       <span>
@@ -212,8 +219,13 @@ function Row({ session }: { session: RunSession }) {
           <Icon name={STATE_ICONS[state]} /> {stateWord(state)}
         </span>
       </span>
-      <a class="cut" href={hrefOf('sessions', id)} title={`${refOf(session)}, session ${id}`}>
-        {refOf(session)} <span class="quiet small">{kind}</span>
+      <a
+        class="cut"
+        href={hrefOf('sessions', id)}
+        title={`${kind} ${refOf(session)} ${params}, session ${id}`}
+      >
+        <span class="quiet small">{kind}</span> {refOf(session)}{' '}
+        {params !== '' && <span class="quiet small">{params}</span>}
       </a>
       <span class={reason === null ? 'cut quiet' : 'cut'} title={`${said} ${reason ?? ''}`.trim()}>
         {said}

@@ -7,7 +7,8 @@ import {
   StoreRefusedError,
 } from '../../core/errors.ts';
 import { SessionUnreadableError } from '../../fleet/targets/errors.ts';
-import { fieldSentence } from './input.ts';
+import { KindFailedError, ParamsInvalidError } from '../../intents/errors.ts';
+import { fieldSentence, invalidFields } from './input.ts';
 import { Problem } from './problem.ts';
 
 /** Short enough to notice a store that is back, long enough not to flood one that is away. */
@@ -24,6 +25,8 @@ export function problemFor(error: unknown): Problem | null {
   if (error instanceof LeaseHeldError) return busy(error);
   if (error instanceof StoreQuarantinedError) return quarantined(error);
   if (error instanceof SessionUnreadableError) return unreadable(error);
+  if (error instanceof ParamsInvalidError) return invalidFields(error.errors);
+  if (error instanceof KindFailedError) return kindFailed(error);
   switch (error.code) {
     case 'SESSION_NOT_FOUND':
       return new Problem('not-found', { detail: 'There is no session or target with this id.' });
@@ -117,6 +120,13 @@ function quarantined({ expiresInMs }: StoreQuarantinedError): Problem {
     detail:
       'The store is in quarantine: it may have lost leases that are still held, so it grants none for a while. Nothing was started.',
     retryAfterMs: Math.max(expiresInMs, BUSY_RETRY_MS),
+  });
+}
+
+/** An event has what the declaration threw. */
+function kindFailed({ kind, part }: KindFailedError): Problem {
+  return new Problem('internal', {
+    detail: `The server’s declaration of kind '${kind}' failed: see its '${part}', and the event intent.refused. Nothing was started.`,
   });
 }
 

@@ -51,6 +51,18 @@ export function validateInput(route: Route, { params, search, body }: RawInput):
   return input;
 }
 
+/** A part of a body, by a schema of its own. Throws the problem that lists what is wrong. */
+export function validated<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
+  const result = schema.safeParse(value, { error: ruleOf });
+  if (result.success) return result.data;
+  throw invalid(result.error.issues.flatMap(errorsOf));
+}
+
+/** Fields that are wrong, as the problem lists them. */
+export function invalidFields(errors: readonly FieldError[]): Problem {
+  return invalid(errors.map(({ field, rule }) => ({ field: shownName(field), rule })));
+}
+
 function parseQuery(
   route: Route,
   search: string,

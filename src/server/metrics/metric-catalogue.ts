@@ -96,6 +96,8 @@ const INTENTS = all<Intent['type']>({
   'stream.start': true,
   'vod.start': true,
   'stream.stop': true,
+  start: true,
+  stop: true,
 });
 const ENDS = all<Events['pipeline.ended']['how']>({ completed: true, failed: true, stopped: true });
 

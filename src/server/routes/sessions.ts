@@ -6,6 +6,8 @@
  */
 import { z } from 'zod';
 import { SessionNotFoundError } from '../../fleet/targets/errors.ts';
+import { isRef, REF_RULE } from '../../intents/intent.ts';
+import { isKindName, KIND_NAME_RULE } from '../../intents/kind.ts';
 import { SESSION_STATES } from '../../store/port/intent-store.ts';
 import { visibleTenant } from '../http/auth.ts';
 import { Problem } from '../http/problem.ts';
@@ -29,9 +31,18 @@ const STATE_RULE = `must be one or more of ${SESSION_STATES.join(', ')}, separat
 
 const listQuery = z.strictObject({
   kind: z
-    .enum(['poll', 'live', 'vod'], { error: 'must be one of poll, live, vod' })
+    .string({ error: KIND_NAME_RULE })
+    .refine(isKindName, { error: KIND_NAME_RULE })
     .optional()
-    .meta({ description: '`poll` is deprecated: use `/api/v3/targets`.' }),
+    .meta({
+      description:
+        'Only sessions of this kind: `live`, `vod` or a declared kind. `poll` is deprecated: use `/api/v3/targets`.',
+    }),
+  key: z
+    .string({ error: REF_RULE })
+    .refine(isRef, { error: REF_RULE })
+    .optional()
+    .meta({ description: 'Only sessions with this key, channel or recording; needs `kind`.' }),
   state: z
     .union([z.string(), z.array(z.string())], { error: STATE_RULE })
     .transform((texts) => [texts].flat().flatMap((text) => text.split(',')))
@@ -93,11 +104,12 @@ function listRoute({ holdfast, intents }: ServerContext): Route {
     responses: { 200: { description: 'One page.', body: pageSchema } },
     problems: [],
     async handle({ query, caller, base }) {
-      const { kind, state: states, cursor, limit = DEFAULT_PAGE } = query;
+      const { kind, key, state: states, cursor, limit = DEFAULT_PAGE } = query;
       const { hasTargets, ...page } = await sessionPage(intents, holdfast.targets, {
         tenant: visibleTenant(caller),
         seesTargets: seesTargets(caller),
         kind,
+        key,
         states,
         limit,
         cursor: cursor === undefined ? undefined : (parseCursor(cursor) ?? undefined),

@@ -7,7 +7,7 @@ import type { WorkflowStore } from '../port/workflow-store.ts';
 import type { Batch, Transactions } from '../sqlite/file/lock-queue.ts';
 import { SqliteConnection, type Tx } from '../sqlite/file/sqlite-connection.ts';
 import { WORK_TABLES } from '../sqlite/tables/work-tables.ts';
-import { sqliteIntents } from '../sqlite/verbs/intents.ts';
+import { SqliteIntents } from '../sqlite/verbs/intents.ts';
 import type { LeaseHandover } from '../sqlite/verbs/orchestrator-steps.ts';
 import { SqliteRuns } from '../sqlite/verbs/runs.ts';
 import { sqliteStreams } from '../sqlite/verbs/streams.ts';
@@ -39,7 +39,7 @@ export function openTables(
   return {
     streams: sqliteStreams(transactions, txSignals),
     workflows: new SqliteWorkflows(transactions, txLeases, txSignals),
-    intents: sqliteIntents(transactions, txSignals),
+    intents: new SqliteIntents(transactions, txSignals),
     runs: new SqliteRuns(transactions, txLeases, txSignals),
   };
 }

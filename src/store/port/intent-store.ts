@@ -14,9 +14,13 @@
  *
  * It has **clients**, which want the session. Each is listed once, however often it asks.
  *
- * A session to start has an entry in the stream `START_STREAM`, in a lane of its own, named by the
- * session's id. The value is `{ session: id }`. Each change of state sends the session's id to the
- * topic `SESSION_CHANGES_TOPIC`.
+ * It has a **kind** and a **label**, by which sessions are listed. Several sessions may have the
+ * same label, of the same kind and of others.
+ *
+ * A session to start has an entry in the stream of its kind, `startStream(kind)`, in a lane of its
+ * own, named by the session's id. So a worker reads no starts of kinds that it does not take. The
+ * value is `{ session: id }`. Each change of state sends the session's id to the topic
+ * `SESSION_CHANGES_TOPIC`.
  */
 import type { Call } from './store.ts';
 
@@ -36,8 +40,8 @@ export interface IntentStore {
   /** Changes state and status, if the session still has this revision, and has not ended. */
   advance(id: string, change: Advance, call: Call): Promise<AdvanceReply>;
   /**
-   * Puts those sessions into the stream of starts that are `NEW` and not in it, neither waiting nor
-   * taken by a worker: the stream has lost them. Returns their ids.
+   * Puts those sessions into the stream of their kind that are `NEW` and not in it, neither waiting
+   * nor taken by a worker: the stream has lost them. Returns their ids.
    */
   republish(ids: readonly string[], call: Call): Promise<string[]>;
   read(ids: readonly string[], call: Call): Promise<(StoredSession | null)[]>;
@@ -55,6 +59,9 @@ export interface StartRequest {
   /** What a new session is called. No two ever have the same. */
   readonly id: string;
   readonly tenant: string;
+  /** Letters, digits, `-` and `_`. */
+  readonly kind: string;
+  readonly label: string;
   /** At least one. The key of the current secret comes first. */
   readonly keys: readonly string[];
   readonly client: string;
@@ -106,6 +113,8 @@ export type SessionState = (typeof SESSION_STATES)[number];
 export interface StoredSession {
   readonly id: string;
   readonly tenant: string;
+  readonly kind: string;
+  readonly label: string;
   readonly state: SessionState;
   readonly revision: number;
   readonly body: string;
@@ -121,6 +130,10 @@ export interface StoredSession {
 export interface SessionListCall extends Call {
   /** Only of this tenant; absent: of all. */
   readonly tenant?: string | undefined;
+  /** Only of this kind; absent: of all. */
+  readonly kind?: string | undefined;
+  /** Only with this label; needs `kind`. */
+  readonly label?: string | undefined;
   /** Only sessions that have not ended. */
   readonly isOpen?: boolean;
   /** The `cursor` of the page before. An invalid cursor begins at the beginning. */
@@ -136,7 +149,10 @@ export interface StoredSessionPage {
    * this page.
    */
   readonly foreign?: readonly string[];
-  /** Absent on the last page. */
+  /**
+   * Absent on the last page. A page with a cursor may be short, or empty: the store has read many
+   * sessions that are not wanted.
+   */
   readonly cursor?: string;
 }
 
@@ -149,5 +165,9 @@ export interface PruneCall extends Call {
 export const CLIENTS_MOST = 10_000;
 export const SESSIONS_PAGE = 1_000;
 
-export const START_STREAM = 'intent:start';
+/** The stream of starts of one kind. */
+export function startStream(kind: string): string {
+  return `intent:start:${kind}`;
+}
+
 export const SESSION_CHANGES_TOPIC = 'intent:sessions';

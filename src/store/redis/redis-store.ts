@@ -19,7 +19,7 @@ import { PrimaryServer } from './topology/primary-server.ts';
 import { sentinelDialer } from './topology/sentinel-set.ts';
 import { type Servers, SingleServer } from './topology/servers.ts';
 import { redisBounds } from './verbs/bounds.ts';
-import { redisIntents } from './verbs/intents.ts';
+import { RedisIntents } from './verbs/intents.ts';
 import { RedisLeases } from './verbs/leases.ts';
 import { redisLog } from './verbs/log.ts';
 import { RedisMembers } from './verbs/members.ts';
@@ -112,7 +112,7 @@ async function openOn(
     log: redisLog(keys, servers),
     streams: redisStreams(work),
     workflows: new RedisWorkflows(work),
-    intents: redisIntents(work),
+    intents: new RedisIntents(work),
     runs: new RedisRuns(work),
     bounds: redisBounds(servers, keys.marker),
     examine: async () => ({

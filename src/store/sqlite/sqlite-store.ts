@@ -23,7 +23,7 @@ import type { Tx } from './file/sqlite-connection.ts';
 import { StoreClock } from './file/store-clock.ts';
 import { RowRetention } from './tables/row-retention.ts';
 import { sqliteBounds } from './verbs/bounds.ts';
-import { sqliteIntents } from './verbs/intents.ts';
+import { SqliteIntents } from './verbs/intents.ts';
 import { SqliteLeases } from './verbs/leases.ts';
 import { sqliteLog } from './verbs/log.ts';
 import { sqliteMembers } from './verbs/members.ts';
@@ -141,7 +141,7 @@ class SqliteStore implements Store {
     this.log = sqliteLog(durable);
     this.streams = sqliteStreams(durable, this.signals);
     this.workflows = new SqliteWorkflows(durable, this.leases, this.signals);
-    this.intents = sqliteIntents(durable, this.signals);
+    this.intents = new SqliteIntents(durable, this.signals);
     this.runs = new SqliteRuns(durable, this.leases, this.signals);
     this.bounds = sqliteBounds(this.#queue, storeClock);
   }

@@ -3,13 +3,13 @@
  */
 import type { Clock } from '../../core/clock.ts';
 import type { IntentSession } from '../../intents/intent-session.ts';
+import type { KindCommand } from '../../intents/kind.ts';
 import type { CommandOutcome, Commands } from '../supervisor/commands.ts';
 import type { CommandPipeline } from '../worker-options.ts';
 import type { Pipeline, PipelineEnd, PipelineHold, Running } from './pipeline.ts';
 
 export interface CommandPipelineSettings {
-  readonly command: CommandPipeline;
-  readonly resource: string | null;
+  readonly command: CommandPipeline | KindCommand;
   /** How long the command may take to end before it is killed. */
   readonly graceMs: number;
 }
@@ -18,14 +18,15 @@ export function commandPipeline(
   clock: Clock,
   commands: Commands,
   settings: CommandPipelineSettings,
-): Pipeline {
-  const { command: option, resource, graceMs } = settings;
-  const start = (session: IntentSession, hold: PipelineHold): Running => {
+): Pipeline['start'] {
+  const { command: option, graceMs } = settings;
+  return (session: IntentSession, hold: PipelineHold): Running => {
     const startedAtMs = clock.monotonicMs();
     const run = commands.run({
       command: option.command,
       env: { ...option.env, ...environmentOf(session, hold) },
       cwd: option.cwd,
+      params: session.type === 'start' ? JSON.stringify(session.params) : undefined,
       deadline: hold.deadline(),
       graceMs,
     });
@@ -47,7 +48,6 @@ export function commandPipeline(
       },
     };
   };
-  return { resource, start };
 }
 
 /** The variables that tell a command about its session. */
@@ -57,12 +57,17 @@ function environmentOf(session: IntentSession, hold: PipelineHold): Record<strin
     HOLDFAST_SESSION_ID: id,
     HOLDFAST_SESSION_KIND: kind,
     HOLDFAST_SESSION_TYPE: type,
-    HOLDFAST_SESSION_TARGET: target,
-    HOLDFAST_SESSION_PROFILE: profile,
-    HOLDFAST_SESSION_BUCKET: bucket,
     HOLDFAST_SESSION_TENANT: tenant,
     HOLDFAST_FENCE: String(hold.fence),
   };
+  if (type === 'start') {
+    environment.HOLDFAST_SESSION_KEY = target;
+    environment.HOLDFAST_ATTEMPT = String(hold.attempt);
+  } else {
+    environment.HOLDFAST_SESSION_TARGET = target;
+    environment.HOLDFAST_SESSION_PROFILE = profile;
+    environment.HOLDFAST_SESSION_BUCKET = bucket;
+  }
   if (startMs !== undefined) environment.HOLDFAST_SESSION_START_MS = String(startMs);
   if (hold.slot !== null) environment.HOLDFAST_SLOT = hold.slot;
   return environment;
@@ -80,7 +85,7 @@ export function whyEnded(option: CommandPlace, outcome: CommandOutcome): string 
 }
 
 function endOf(
-  option: CommandPipeline,
+  option: KindCommand,
   outcome: CommandOutcome,
   tookMs: number,
   isStopped: boolean,

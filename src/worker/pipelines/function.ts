@@ -1,8 +1,10 @@
 /** A pipeline that is a function: of the configuration, or the built-in one. */
 import type { Clock } from '../../core/clock.ts';
 import type { IntentSession } from '../../intents/intent-session.ts';
+import type { KindFunction } from '../../intents/kind.ts';
 import type {
   Pipeline,
+  PipelineContext,
   PipelineDetail,
   PipelineEnd,
   PipelineFunction,
@@ -17,12 +19,12 @@ const MAX_ERROR_LENGTH = 500;
 /** How often the built-in function reports progress. */
 const REPORT_EVERY_MS = 1_000;
 
+/** `call` calls the function of the configuration. It may throw. */
 export function functionPipeline(
   clock: Clock,
-  run: PipelineFunction,
-  resource: string | null,
-): Pipeline {
-  const start = (session: IntentSession, hold: PipelineHold): Running => {
+  call: (session: IntentSession, hold: PipelineHold) => unknown,
+): Pipeline['start'] {
+  return (session: IntentSession, hold: PipelineHold): Running => {
     const startedAtMs = clock.monotonicMs();
     let isStopped = false;
     const end = (how: 'completed' | 'failed', rest: Partial<PipelineDetail>): PipelineEnd => {
@@ -30,7 +32,7 @@ export function functionPipeline(
       const wasStopped = isStopped || hold.signal.aborted;
       return { how: wasStopped ? 'stopped' : how, isGone: true, detail: { tookMs, ...rest } };
     };
-    const ended = call(run, session, hold).then(
+    const ended = called(call, session, hold).then(
       (result) => end('completed', resultDetail(result)),
       (error: unknown) => end('failed', { error: messageOf(error) }),
     );
@@ -44,22 +46,39 @@ export function functionPipeline(
       },
     };
   };
-  return { resource, start };
 }
 
 /** A function runs in this process. */
 const NO_GROUP = Promise.resolve(null);
 
 /** Calls the function before it returns, and turns what the function throws into a rejection. */
-async function call(
-  run: PipelineFunction,
+async function called(
+  call: (session: IntentSession, hold: PipelineHold) => unknown,
   session: IntentSession,
   hold: PipelineHold,
 ): Promise<unknown> {
+  return call(session, hold);
+}
+
+/** A function of `live` or `vod` is given the session. */
+export function callWithSession(run: PipelineFunction) {
+  return (session: IntentSession, hold: PipelineHold): unknown => run(session, contextOf(hold));
+}
+
+/** A function of a declared kind is given the params. */
+export function callWithParams(run: KindFunction) {
+  return (session: IntentSession, hold: PipelineHold): unknown => {
+    const { id, kind, target: key, tenant, params } = session;
+    const facts = { session: { id, kind, key, tenant }, attempt: hold.attempt };
+    return run(params, { ...contextOf(hold), ...facts });
+  };
+}
+
+/** Closures, because the function may destructure its context. */
+function contextOf(hold: PipelineHold): PipelineContext {
   const { signal, fence, slot } = hold;
-  // Closures, because the function may destructure its context.
   const progress = (value: unknown) => hold.progress(value);
-  return run(session, { signal, fence, slot, assertHeld: () => hold.assertHeld(), progress });
+  return { signal, fence, slot, assertHeld: () => hold.assertHeld(), progress };
 }
 
 /** The result, if it can be JSON and is short. */

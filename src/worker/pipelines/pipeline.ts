@@ -4,28 +4,13 @@
  * started and when nothing of it is left, and releases no lease before that.
  */
 import type { IntentSession } from '../../intents/intent-session.ts';
+import type { KindContext } from '../../intents/kind.ts';
 import type { CommandDeadline } from '../supervisor/command-deadline.ts';
 import type { GroupRecord } from '../supervisor/host.ts';
 
-/** What a function that runs for a session is given. */
-export interface PipelineContext {
-  /**
-   * Fires when the pipeline is to end: the session is stopped, a lease is lost, or the worker
-   * stops.
-   */
-  readonly signal: AbortSignal;
-  /** The fence of the slot, or of the session's own lease if it needs no slot. */
-  readonly fence: number;
-  /** The name of the slot; null if the pipeline needs none. */
-  readonly slot: string | null;
-  /** Throws if the pipeline may not continue. Call it before every step that matters. */
-  assertHeld(): void;
-  /**
-   * Reports how far the pipeline is: a short value that can be JSON. The last one counts, and is
-   * written at most once a second.
-   */
-  progress(value: unknown): void;
-}
+/** What a function that runs for a session of a built-in kind is given. */
+export interface PipelineContext
+  extends Pick<KindContext, 'signal' | 'fence' | 'slot' | 'assertHeld' | 'progress'> {}
 
 /**
  * Its result is kept with the session, if it can be JSON. It has to end when `signal` fires: no
@@ -35,6 +20,8 @@ export type PipelineFunction = (session: IntentSession, context: PipelineContext
 
 /** What a pipeline runs under. */
 export interface PipelineHold extends PipelineContext {
+  /** 1 for the first try of the session. */
+  readonly attempt: number;
   /** Until when the pipeline may run, unless its leases are renewed. */
   deadline(): CommandDeadline;
   /** The two clocks disagree: the leases have to be confirmed at once. */
@@ -44,6 +31,10 @@ export interface PipelineHold extends PipelineContext {
 export interface Pipeline {
   /** The pool that the pipeline needs a slot of; null: none. */
   readonly resource: string | null;
+  /** How long one try may run; null: no limit. */
+  readonly timeLimitMs: number | null;
+  /** How often a session is tried; null: see `KindOptions`. */
+  readonly tries: number | null;
   /** Never throws: a failure is in `ended`. */
   start(session: IntentSession, hold: PipelineHold): Running;
 }

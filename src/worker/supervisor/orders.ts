@@ -11,6 +11,8 @@ export interface Start {
   /** Added to the environment of the supervisor. */
   readonly env: Readonly<Record<string, string>>;
   readonly cwd?: string | undefined;
+  /** The text that the command reads from file descriptor 3; absent: it has no such descriptor. */
+  readonly params?: string | undefined;
   readonly deadline: CommandDeadline;
   readonly graceMs: number;
   /**

@@ -12,8 +12,8 @@ import type { CommandReport, SendOrder, SupervisorClient } from './supervisor-cl
 const START_WITHIN_MS = 10_000;
 /** A supervisor that takes longer to report that a killed command is gone is stalled. */
 const REPORT_WITHIN_MS = 3_000;
-/** A supervisor that has left more orders unread is stalled. */
-const MAX_UNREAD_BYTES = 1_024 * 1_024;
+/** A supervisor that has left more orders unread is stalled: many starts at once, with params. */
+const MAX_UNREAD_BYTES = 16 * 1_024 * 1_024;
 /** How long a command is searched for whose supervisor died before it reported the start. */
 const FOUND_WITHIN_MS = 100;
 /** A variable with another value for each command: a process that has it belongs to the command. */
@@ -25,6 +25,8 @@ export interface CommandOrder {
   /** Added to the environment of this process. */
   readonly env: Readonly<Record<string, string>>;
   readonly cwd?: string | undefined;
+  /** The text that the command reads from file descriptor 3; absent: it has no such descriptor. */
+  readonly params?: string | undefined;
   /** Until when the command may run, unless that is extended. */
   readonly deadline: CommandDeadline;
   /** How long the command may take to end, once it was asked to, before it is killed. */
@@ -111,11 +113,12 @@ export class SupervisedRun implements CommandRun {
     supervisor: Pick<SupervisorClient, 'start' | 'unreadBytes'>,
     onStalled: () => void,
   ): Promise<'ended' | 'terminated' | 'refused'> {
-    const { command, env, cwd, graceMs } = this.#order;
+    const { command, env, cwd, params, graceMs } = this.#order;
     const what = {
       command,
       env: { ...env, [MARK]: this.#mark },
       cwd,
+      params,
       deadline: this.#deadline,
       graceMs,
     };

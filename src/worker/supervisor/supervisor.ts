@@ -55,8 +55,9 @@ function spawnCommand(start: Start, on: SpawnListener): Spawned | null {
 }
 
 /** In its own session and group. It inherits at most the first three files, never our two pipes. */
-function spawnAtGate({ command, env, cwd, isInherited }: Start): Gated {
+function spawnAtGate({ command, env, cwd, params, isInherited }: Start): Gated {
   return spawnGated(command, {
+    params,
     detached: true,
     stdio: isInherited ? ['inherit', 'inherit', 'inherit'] : ['ignore', 'pipe', 'pipe'],
     env: { ...(isInherited ? process.env : withoutOwn(process.env)), ...env },

@@ -2,13 +2,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type IntentSession, sessionOf } from '../../../src/intents/intent-session.ts';
-import { START_STREAM } from '../../../src/store/port/intent-store.ts';
+import { startStream } from '../../../src/store/port/intent-store.ts';
 import type { Store } from '../../../src/store/port/store.ts';
 import type { Delivery } from '../../../src/store/port/stream-store.ts';
 import { openRedisStore } from '../../../src/store/redis/redis-store.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { atExit } from '../../support/process.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
+
+const START_STREAM = startStream('live');
 
 /** A store that nobody else uses, for the processes of one test. */
 export interface Ground {

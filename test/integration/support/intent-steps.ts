@@ -1,8 +1,10 @@
 /** What may be asked of a store about intents: through its port, and as calls of the scripts. */
 
-import { SESSION_STATES, START_STREAM } from '../../../src/store/port/intent-store.ts';
+import { SESSION_STATES, startStream } from '../../../src/store/port/intent-store.ts';
 import fc from '../../support/fast-check.ts';
 import type { Twin } from './redis-twins.ts';
+
+const START_STREAM = startStream('live');
 
 const CALL = { timeoutMs: 5_000 };
 /** Of everything, or of nothing: what ended a moment ago would be a race with the clock. */
@@ -30,7 +32,8 @@ export async function takeIntentStep(twin: Twin, step: IntentStep): Promise<unkn
   switch (step.intent) {
     case 'start': {
       const what = { body: `{"text":"ünï😀\\n${pick}"}`, status: '{}', priority: 1 + (pick % 10) };
-      return intents.start({ id, tenant, keys, client, ...what }, CALL);
+      const listed = { kind: 'live', label: `l${pick % 3}` };
+      return intents.start({ id, tenant, ...listed, keys, client, ...what }, CALL);
     }
     case 'stop': {
       const how = { tenant: pick % 3 === 0 ? null : tenant, force: pick % 5 === 0 };

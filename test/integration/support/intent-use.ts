@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
-import { START_STREAM } from '../../../src/store/port/intent-store.ts';
+import { startStream } from '../../../src/store/port/intent-store.ts';
 import { openRedisStore } from '../../../src/store/redis/redis-store.ts';
+
+const START_STREAM = startStream('live');
 
 const CALL = { timeoutMs: 2_000 };
 
@@ -11,7 +13,7 @@ export async function useIntents(url: string, prefix: string): Promise<void> {
     quarantine: 'off',
     maxTtls: null,
   });
-  const request = { tenant: 't', body: '{}', status: '{}', priority: 5 };
+  const request = { tenant: 't', kind: 'live', label: 'l', body: '{}', status: '{}', priority: 5 };
   const start = (id: string, client: string, keys: string[]) =>
     intents.start({ ...request, id, client, keys }, CALL);
   assert.equal((await start('a', 'one', ['old'])).kind, 'created');

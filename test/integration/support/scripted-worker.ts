@@ -6,9 +6,11 @@ import {
   sessionOf,
 } from '../../../src/intents/intent-session.ts';
 import { LEASE_CLASSES } from '../../../src/lease/timings.ts';
-import { type SessionState, START_STREAM } from '../../../src/store/port/intent-store.ts';
+import { type SessionState, startStream } from '../../../src/store/port/intent-store.ts';
 import type { Store } from '../../../src/store/port/store.ts';
 import { LOG_TOPIC } from '../../../src/telemetry/history.ts';
+
+const START_STREAM = startStream('live');
 
 const CALL = { timeoutMs: 5_000 };
 const { keyspace } = LEASE_CLASSES.resource;

@@ -14,7 +14,7 @@ import {
 } from '../../../src/index.ts';
 import { type IntentSession, sessionOf } from '../../../src/intents/intent-session.ts';
 import { LEASE_CLASSES } from '../../../src/lease/timings.ts';
-import { type SessionState, START_STREAM } from '../../../src/store/port/intent-store.ts';
+import { type SessionState, startStream } from '../../../src/store/port/intent-store.ts';
 import type { Store } from '../../../src/store/port/store.ts';
 import type { CommandPipeline, WorkerOptions } from '../../../src/worker/worker-options.ts';
 import { type Child, type Message, spawnChild } from '../../support/child.ts';
@@ -23,6 +23,8 @@ import { atExit, isStopped } from '../../support/process.ts';
 import { until } from '../../support/until.ts';
 import { childrenOf } from './cli.ts';
 import { allSessions, type Ground, type GroundKind } from './intent-ground.ts';
+
+const START_STREAM = startStream('live');
 
 /** The shortest that leaves a busy machine room to renew; and how long a pipeline may take to end. */
 export const TTL_MS = 3_000;

@@ -10,7 +10,7 @@ import { Timeline } from '../../../testing/sim/timeline.ts';
 
 const WANTED = { type: 'stream.start', target: 'a', profile: 'hd', bucket: '0' };
 const STOPPED = JSON.stringify({ reason: 'R_STOPPED', outcome: 'STOPPED', worker: null });
-const LANES = 'stream:lanes:intent:start';
+const LANES = 'stream:lanes:intent:start:live';
 
 interface Asked {
   readonly id: string;
@@ -28,12 +28,13 @@ function scene(secrets: 'one' | 'made' = 'one') {
   /** By command, key and field, without what stands before all keys. */
   const store = new Map<string, Reply>([
     [LANES, 'w 5 1-1'],
-    ['stream:bus:5:intent:start', [['1-1', ['l', 's']]]],
+    ['stream:bus:5:intent:start:live', [['1-1', ['l', 's']]]],
   ]);
   audit.watchIntents(
     ([command = '', key = '', field = '']) => {
       const name = key.replace('{holdfast}:', '');
       if (command === 'HMGET') return store.get(name) ?? [null, null, null, null, null, null];
+      if (field === 'kind') return 'live';
       if (name.startsWith('stream:lane:')) return 1;
       if (name.startsWith('stream:')) return store.get(name) ?? null;
       return store.get(`${command} ${name} ${field}`.trim()) ?? (command === 'HGET' ? null : []);
@@ -45,7 +46,11 @@ function scene(secrets: 'one' | 'made' = 'one') {
     audit.served(['EVALSHA', scripts[verb].sha, '1', 'bus', 'channels', ...args], reply, by);
   const ask = ({ id, client = 'c', tenant = 't', wanted, keys = ['k'] }: Asked, reply: Reply) => {
     const body = JSON.stringify({ ...WANTED, ...wanted });
-    served('intent/start', [id, tenant, client, body, '{}', '5', '{}', ...keys], reply);
+    served(
+      'intent/start',
+      [id, tenant, client, body, '{}', '5', '{}', 'live', 'a', ...keys],
+      reply,
+    );
   };
   const make = (asked: Asked) => ask(asked, [1, 7]);
   const replay = (asked: Asked, facts: Reply) => ask(asked, [2, facts, asked.id]);
@@ -347,16 +352,16 @@ describe('the auditor of intents', () => {
 
 describe('what waits in the stream of starts', () => {
   it.each([
-    [0, ['XDEL', '{holdfast}:stream:bus:5:intent:start', '1-1']],
-    [0.5, ['DEL', '{holdfast}:stream:lane:{intent:start}:s']],
-    [0.9, ['HDEL', '{holdfast}:stream:lanes:intent:start', 's']],
+    [0, ['XDEL', '{holdfast}:stream:bus:5:intent:start:live', '1-1']],
+    [0.5, ['DEL', '{holdfast}:stream:lane:{intent:start:live}:s']],
+    [0.9, ['HDEL', '{holdfast}:stream:lanes:intent:start:live', 's']],
   ])(
     'I-13 is lost in one of three ways (%s), and what somebody has in hands is not',
     (choice, lost) => {
       const asked: (readonly string[])[] = [];
       const lanes = ['s', 'w 5 1-1', 'in-hands', 'h 7 1 i0.1', 'started', 'w 5 2-1'];
       const ids = loseStarts((args) => {
-        if (args[0] === 'HGETALL') return lanes;
+        if (args[0] === 'HGETALL') return args[1]?.endsWith(':live') ? lanes : [];
         if (args[0] === 'HGET') return args[1]?.endsWith(':s') ? 'NEW' : 'STARTING';
         asked.push(args);
         return 1;

@@ -81,7 +81,7 @@ describe('the supervisor of a command is stalled', () => {
     void run.under(supervisor, onStalled);
     run.extend(inMs(1_000));
     expect(stalls).toBe(0);
-    supervisor.unreadBytes = 2 * 1_024 * 1_024;
+    supervisor.unreadBytes = 17 * 1_024 * 1_024;
     run.extend(inMs(1_000));
     expect(stalls).toBe(1);
   });

@@ -6,6 +6,7 @@ import { deadlineIn } from '../../support/deadline-in.ts';
 
 /** What a pipeline runs under, without leases. */
 export class FakeHold implements PipelineHold {
+  readonly attempt = 1;
   readonly fence = 1_234;
   readonly slot: string | null = '2';
   readonly reported: unknown[] = [];

@@ -1,6 +1,6 @@
 /** The list of sessions that intents have started. */
 import type { ApiEvent, ApiSession, RunSession } from '../../../../src/client/messages.ts';
-import { refOf, STATES } from '../../data/session-words.ts';
+import { paramsOf, refOf, STATES } from '../../data/session-words.ts';
 
 export interface SessionList {
   /** The latest made first. */
@@ -21,7 +21,7 @@ export async function latest(
 ): Promise<SessionList> {
   const found: RunSession[] = [];
   for await (const session of sessions) {
-    if (session.kind === 'poll') continue;
+    if (!('state' in session)) continue;
     if (found.length === most) return { sessions: found, hasMore: true };
     found.push(session);
   }
@@ -34,7 +34,7 @@ export function withSession(
   id: string,
   session: ApiSession | null,
 ): SessionList {
-  if (session?.kind === 'poll') return list;
+  if (session !== null && !('state' in session)) return list;
   const others = list.sessions.filter((one) => one.id !== id);
   if (session === null) return { ...list, sessions: others };
   const isKnown = others.length < list.sessions.length;
@@ -58,9 +58,14 @@ export function filtered(
     (session) =>
       (state === '' || session.state === state) &&
       (kind === '' || session.kind === kind) &&
-      [session.id, refOf(session), session.reason ?? '', session.worker ?? ''].some((field) =>
-        field.toLowerCase().includes(wanted),
-      ),
+      [
+        session.id,
+        session.kind,
+        refOf(session),
+        session.reason ?? '',
+        session.worker ?? '',
+        JSON.stringify(paramsOf(session)) ?? '',
+      ].some((field) => field.toLowerCase().includes(wanted)),
   );
 }
 

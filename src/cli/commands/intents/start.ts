@@ -1,13 +1,17 @@
+import { readFileSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { systemClock } from '../../../core/clock.ts';
 import { type Duration, durationMs } from '../../../core/duration.ts';
+import { ConfigError } from '../../../core/errors.ts';
 import { shortName } from '../../../core/ids.ts';
 import {
   DEFAULT_TENANT,
   type Requester,
+  type Start,
   type StreamStart,
   type VodStart,
 } from '../../../intents/intent.ts';
+import type { IntentSession } from '../../../intents/intent-session.ts';
 import type { Accepted, Intents } from '../../../intents/intents.ts';
 import { intentSessionJson } from '../../../server/routes/json/session-json.ts';
 import type { Context } from '../../context.ts';
@@ -26,6 +30,9 @@ const POLL_EVERY_MS = 200;
 const UNTAKEN_NOTICE_MS = 5_000;
 
 export interface StartFlags {
+  readonly kind?: string;
+  readonly key?: string;
+  readonly params?: string;
   readonly recording?: boolean;
   readonly at?: Duration;
   readonly profile?: string;
@@ -36,7 +43,7 @@ export interface StartFlags {
 
 export async function start(
   { flags, output }: Context,
-  ref: string,
+  ref: string | undefined,
   given: StartFlags,
 ): Promise<Exit> {
   const intent = intentOf(ref, given);
@@ -61,7 +68,48 @@ export async function start(
   }
 }
 
-function intentOf(ref: string, { recording, at, profile }: StartFlags): StreamStart | VodStart {
+function intentOf(
+  ref: string | undefined,
+  { kind, key, params, ...given }: StartFlags,
+): StreamStart | VodStart | Start {
+  if (kind !== undefined) {
+    const others = ['recording', 'at', 'profile'].filter((name) => Object.hasOwn(given, name));
+    if (ref !== undefined || others.length > 0)
+      throw usageError(
+        'with --kind, give --key and --params only: no REF, --recording, --at, --profile.',
+      );
+    const named = key === undefined ? {} : { key };
+    return {
+      type: 'start',
+      kind,
+      ...named,
+      params: params === undefined ? {} : readParams(params),
+    };
+  }
+  if (key !== undefined || params !== undefined)
+    throw usageError('--key and --params need a kind: use them with --kind.');
+  if (ref === undefined) throw usageError('give the channel to start, or --kind.');
+  return channelOf(ref, given);
+}
+
+/** The params as they were typed, or those of a file. */
+function readParams(text: string): Readonly<Record<string, unknown>> {
+  const isFile = text.startsWith('@');
+  const name = text.slice(1);
+  try {
+    const json = isFile ? readFileSync(name === '-' ? 0 : name, 'utf8') : text;
+    return JSON.parse(json) as Readonly<Record<string, unknown>>;
+  } catch (error) {
+    const value = isFile ? text : '(not shown)';
+    const rule = `it is JSON, or @FILE: ${error instanceof Error ? error.message : String(error)}`;
+    throw new ConfigError({ field: '--params', value, rule });
+  }
+}
+
+function channelOf(
+  ref: string,
+  { recording, at, profile }: Pick<StartFlags, 'recording' | 'at' | 'profile'>,
+): StreamStart | VodStart {
   const how = profile === undefined ? {} : { profile };
   if (recording === true) {
     const from = at === undefined ? {} : { startMs: durationMs(at, '--at') };
@@ -76,9 +124,13 @@ function printAccepted(output: Output, { session, isReplay }: Accepted): void {
     const { id, state, clients } = session;
     const what = isReplay
       ? `Session ${id} exists already: ${state}, ${counted(clients, 'client')}.`
-      : `Session ${id} was accepted, and waits for a worker.`;
+      : `Session ${id} was accepted, and waits for a worker${ofKind(session)}.`;
     return printable(`${what} Show it: holdfast sessions get ${id}`).concat('\n');
   });
+}
+
+function ofKind({ type, kind }: IntentSession): string {
+  return type === 'start' ? ` that takes kind '${kind}'` : '';
 }
 
 interface Following {
@@ -107,7 +159,8 @@ async function follow(
     }
     if (session.state === 'NEW' && tookMs > UNTAKEN_NOTICE_MS && !hasNoted) {
       status?.clear();
-      output.note('no worker has taken the session yet. Start one with: holdfast up');
+      const kinds = session.type === 'start' ? ` --kinds ${session.kind}` : '';
+      output.note(`no worker has taken the session yet. Start one with: holdfast up${kinds}`);
       hasNoted = true;
     }
     status?.show(`session ${id} ${PROGRESS[session.state]} … ${spanOf(tookMs)}`);
@@ -128,8 +181,9 @@ const PROGRESS = {
 } as const;
 
 function conclude(output: Output, { session, isReplay }: Accepted, tookMs: number): Exit {
-  const { id, state, reason, worker } = session;
-  if (state === 'ENDED') {
+  const { id, state, reason, outcome, worker } = session;
+  const isDone = outcome === 'COMPLETED';
+  if (state === 'ENDED' && !isDone) {
     const message = `session ${id} ended before it ran: ${reason ?? 'no reason given'}. Show it: holdfast sessions get ${id}`;
     throw new CliError(EXIT.no, 'SESSION_ENDED', message, intentSessionJson(session));
   }
@@ -137,7 +191,8 @@ function conclude(output: Output, { session, isReplay }: Accepted, tookMs: numbe
     { ...intentSessionJson(session), replayed: isReplay, tookMs: Math.round(tookMs) },
     () => {
       const by = worker === null ? '' : `, by ${shortName(worker)}`;
-      return printable(`Session ${id} runs${by}, after ${spanOf(tookMs)}.`).concat('\n');
+      const what = isDone ? 'was completed' : 'runs';
+      return printable(`Session ${id} ${what}${by}, after ${spanOf(tookMs)}.`).concat('\n');
     },
   );
   return EXIT.ok;

@@ -5,18 +5,60 @@ import type { IntentSession } from '../../../intents/intent-session.ts';
 import type { Intents } from '../../../intents/intents.ts';
 import { intentSessionJson } from '../../../server/routes/json/session-json.ts';
 import type { Context } from '../../context.ts';
-import { CliError, EXIT, type Exit } from '../../exit-codes.ts';
+import { CliError, EXIT, type Exit, usageError } from '../../exit-codes.ts';
 import { withHoldfast } from '../../opening.ts';
 import { counted, printable } from '../../ui/text.ts';
 import { checkTyped, intentOptions } from './submission.ts';
 
 export interface StopFlags {
+  readonly kind?: string;
+  readonly key?: string;
   readonly client: string;
   readonly tenant?: string;
   readonly force?: boolean;
 }
 
 export async function stop(
+  context: Context,
+  id: string | undefined,
+  given: StopFlags,
+): Promise<Exit> {
+  const { kind, key } = given;
+  if (id !== undefined && kind === undefined && key === undefined)
+    return stopSession(context, id, given);
+  if (id !== undefined || kind === undefined || key === undefined)
+    throw usageError('give the id of a session, or --kind and --key.');
+  return stopKey(context, { kind, key }, given);
+}
+
+async function stopKey(
+  { flags, output }: Context,
+  { kind, key }: { kind: string; key: string },
+  { client, tenant = DEFAULT_TENANT, force = false }: StopFlags,
+): Promise<Exit> {
+  const by = { tenant, client };
+  const stopped = await withHoldfast(flags, async (holdfast, settings) => {
+    const intents = holdfast.intents(intentOptions(settings));
+    return intents.stopKey({ kind, key, force }, by).catch((error: unknown) => {
+      if (!(error instanceof SessionNotFoundError)) throw error;
+      const why = `no open session of kind '${kind}' has the key '${key}'. List them: holdfast sessions ls --kind ${kind}`;
+      throw new CliError(EXIT.no, 'SESSION_NOT_FOUND', why, { kind, key });
+    });
+  });
+  const sessions = stopped.map(({ session, isReplay }) => ({
+    ...intentSessionJson(session),
+    changed: !isReplay,
+  }));
+  output.result({ kind, key, sessions }, () =>
+    stopped
+      .map(({ session, isReplay }) => outcomeOf(session, { client, isChanged: !isReplay }))
+      .map((line) => printable(line).concat('\n'))
+      .join(''),
+  );
+  return EXIT.ok;
+}
+
+async function stopSession(
   { flags, output }: Context,
   id: string,
   given: StopFlags,

@@ -2,7 +2,7 @@
  * The commands for sessions, which intents start. Targets had this name before: their old commands
  * still work.
  */
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { Command } from 'commander';
 import { examples, type Perform, renamed } from '../../command.ts';
 import { addTargetAdd, addTargetChange } from '../targets/commands.ts';
 import type { SessionListFlags } from './sessions.ts';
@@ -23,17 +23,15 @@ export function addSessions(program: Command, perform: Perform): void {
     .summary('list sessions with their state, progress and worker')
     .description('Lists sessions, the latest first: state, reason of the end, worker and progress.')
     .argument('[PREFIX]', 'list only ids that start with this', '')
-    .addOption(
-      new Option('--kind <kind>', 'only live (channels) or vod (recordings)')
-        .choices(['live', 'vod'])
-        .argParser(sessionKind),
-    )
+    .option('--kind <kind>', 'only live (channels), vod (recordings), or a declared kind')
+    .option('--key <text>', 'with --kind: only this key, channel or recording')
     .option('--state <states>', 'only these states, separated by commas')
     .addHelpText(
       'after',
       examples(
         'holdfast sessions ls',
         'holdfast sessions ls --kind live --state new,starting,running',
+        'holdfast sessions ls --kind transcode --key movie-17',
       ),
     )
     .action((prefix: string, flags: SessionListFlags) =>
@@ -50,10 +48,4 @@ export function addSessions(program: Command, perform: Perform): void {
   addTargetAdd(sessions, before('add'), true);
   for (const verb of ['pause', 'resume', 'rm'] as const)
     addTargetChange(sessions, before(verb), verb, true);
-}
-
-/** `poll` is the old name of targets. */
-function sessionKind(text: string): SessionListFlags['kind'] {
-  if (text === 'live' || text === 'vod' || text === 'poll') return text;
-  throw new InvalidArgumentError('Allowed choices are live, vod.');
 }

@@ -16,13 +16,16 @@ import {
 
 /** The width of the progress column. */
 const PROGRESS_COLUMNS = 40;
+const PARAMS_COLUMNS = 30;
+const KEY_NAMES = { 'stream.start': 'channel', 'vod.start': 'recording', start: 'key' } as const;
 
 export const SESSION_HEAD = [
   'ID',
   'STATE',
   'REASON',
-  'TARGET',
-  'PROFILE',
+  'KIND',
+  'KEY',
+  'PARAMS',
   'CLIENTS',
   'AGE',
   'SLOT',
@@ -31,13 +34,14 @@ export const SESSION_HEAD = [
 ];
 
 export function sessionRow(session: IntentSession, nowMs: number): string[] {
-  const { id, state, reason, profile, clients, createdAtMs, slot, worker } = session;
+  const { id, state, reason, kind, clients, createdAtMs, slot, worker } = session;
   return [
     id,
     state,
     reason ?? '-',
+    kind,
     targetOf(session),
-    profile,
+    cut(paramsOf(session), PARAMS_COLUMNS),
     String(clients),
     spanOf(Math.max(0, nowMs - createdAtMs)),
     slot ?? '-',
@@ -54,13 +58,13 @@ export function sessionJson(session: IntentSession): object {
 
 export function describedSession(session: IntentSession): string {
   const nowMs = systemClock.wallMs();
-  const { losses = 0, progress, detail = {} } = session;
+  const { losses = 0, failures = 0, progress, detail = {} } = session;
   const lines: Line[] = [
     ['id', session.id],
     ['kind', session.kind],
     ['tenant', session.tenant],
-    [session.kind === 'live' ? 'channel' : 'recording', targetOf(session)],
-    ['profile', session.profile],
+    [KEY_NAMES[session.type], targetOf(session)],
+    session.type === 'start' ? ['params', paramsOf(session)] : ['profile', session.profile],
     ['state', session.state],
     ['reason', session.reason ?? '-'],
     ['outcome', session.outcome ?? '-'],
@@ -71,6 +75,7 @@ export function describedSession(session: IntentSession): string {
     ['changed', momentOf(session.changedAtMs, nowMs)],
     ['revision', String(session.revision)],
     ...(losses > 0 ? [['losses', `its worker was lost ${counted(losses, 'time')}`] as const] : []),
+    ...(failures > 0 ? [['failures', `tried again ${counted(failures, 'time')}`] as const] : []),
     ...(progress === undefined ? [] : [['progress', shown(progress)] as const]),
     ...ending(detail),
   ];
@@ -113,7 +118,12 @@ function shown(value: unknown): string {
   return typeof value === 'string' ? value : toJson(value);
 }
 
-/** The channel or recording, and where it starts. */
+/** For a built-in kind, its profile. */
+function paramsOf({ type, profile, params }: IntentSession): string {
+  return type === 'start' ? toJson(params) : profile;
+}
+
+/** The key, the channel or the recording, and where it starts. */
 function targetOf({ target, startMs = 0 }: IntentSession): string {
   return startMs === 0 ? target : `${target} from ${spanOf(startMs)}`;
 }

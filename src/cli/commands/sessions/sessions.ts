@@ -4,6 +4,7 @@ import { ConfigError } from '../../../core/errors.ts';
 import { checkTargetId } from '../../../core/ids.ts';
 import type { Holdfast } from '../../../holdfast.ts';
 import type { IntentSession } from '../../../intents/intent-session.ts';
+import type { SessionQuery } from '../../../intents/intents.ts';
 import { SESSION_STATES, type SessionState } from '../../../store/port/intent-store.ts';
 import type { Context } from '../../context.ts';
 import { CliError, EXIT, type Exit } from '../../exit-codes.ts';
@@ -19,14 +20,15 @@ const READ_ONLY = { history: 'off' } as const;
 
 export interface SessionListFlags {
   /** `poll` is the old name of targets. */
-  readonly kind?: 'live' | 'vod' | 'poll' | undefined;
+  readonly kind?: string | undefined;
+  readonly key?: string | undefined;
   readonly state?: string | undefined;
 }
 
 export async function listSessions(
   context: Context,
   prefix: string,
-  { kind, state }: SessionListFlags,
+  { kind, key, state }: SessionListFlags,
 ): Promise<Exit> {
   const { flags, output } = context;
   if (kind === 'poll' || (kind === undefined && namesTargetState(state))) {
@@ -38,12 +40,12 @@ export async function listSessions(
   await withHoldfast(
     flags,
     (holdfast) =>
-      writeList(output, sessionsOf(holdfast, { kind, states }, prefix), {
+      writeList(output, sessionsOf(holdfast, { kind, key, states }, prefix), {
         head: SESSION_HEAD,
         row: (session) => sessionRow(session, nowMs),
         json: sessionJson,
         none:
-          `There are no such sessions. Start one: holdfast intents start ${kind === 'vod' ? '--recording ID' : 'REF'}\n` +
+          `There are no such sessions. Start one: holdfast intents start ${startFlags(kind)}\n` +
           'Polled things are now called targets: holdfast targets ls',
       }),
     READ_ONLY,
@@ -53,19 +55,21 @@ export async function listSessions(
 
 async function* sessionsOf(
   holdfast: Holdfast,
-  {
-    kind,
-    states,
-  }: { kind: 'live' | 'vod' | undefined; states: readonly SessionState[] | undefined },
+  query: Pick<SessionQuery, 'kind' | 'key' | 'states'>,
   prefix: string,
 ): AsyncGenerator<IntentSession, void, void> {
   const intents = holdfast.intents();
   let cursor: string | undefined;
   do {
-    const page = await intents.sessions({ tenant: null, kind, states, cursor, most: PAGE });
+    const page = await intents.sessions({ tenant: null, ...query, cursor, most: PAGE });
     yield* page.sessions.filter(({ id }) => id.startsWith(prefix));
     cursor = page.cursor;
   } while (cursor !== undefined);
+}
+
+function startFlags(kind: string | undefined): string {
+  if (kind === undefined || kind === 'live') return 'REF';
+  return kind === 'vod' ? '--recording ID' : `--kind ${kind}`;
 }
 
 /** An old call that listed targets by their state. */

@@ -37,6 +37,11 @@ export function addUp(program: Command, perform: Perform): void {
       'TTL of the leases of targets: after a crash, another instance takes over within it (default: 30s)',
     )
     .option(
+      '--kinds <kinds>',
+      'kinds of sessions that its worker takes, separated by commas (default: all that have a pipeline)',
+      (text) => text.split(',').map((kind) => kind.trim()),
+    )
+    .option(
       '--worker-name <name>',
       'name of its worker, unique and the same at every start: a restarted worker frees at once what it held (HOLDFAST_WORKER_NAME; default: none)',
     )
@@ -52,6 +57,7 @@ export function addUp(program: Command, perform: Perform): void {
         'holdfast up --roles poller --config ./poller.config.mjs',
         'HOLDFAST_API_TOKEN=… holdfast up --roles api --host 0.0.0.0 --port 8080',
         'holdfast up --roles worker --worker-name box-1',
+        'holdfast up --roles worker --kinds transcode',
       ),
     )
     .action((flags: UpFlags) =>

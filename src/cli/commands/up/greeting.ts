@@ -2,6 +2,7 @@ import type { HoldfastConfig } from '../../../config.ts';
 import { shortName } from '../../../core/ids.ts';
 import type { Holdfast } from '../../../holdfast.ts';
 import type { Worker } from '../../../worker/worker.ts';
+import type { PipelineOption } from '../../../worker/worker-options.ts';
 import { counted, printable } from '../../ui/text.ts';
 import type { Instance } from './instance.ts';
 import type { UpServer } from './up-server.ts';
@@ -36,15 +37,24 @@ function sharesOf({ targets, members }: Seen): string {
 }
 
 /** The pipelines and pools of the worker. */
-function runsOf({ pools }: Worker, { pipelines = {} }: HoldfastConfig): string {
-  const [live, vod] = [workOf(pipelines.live), workOf(pipelines.vod)];
-  const runs = live === vod ? `sessions ${live}` : `live ${live} and vod ${vod}`;
+function runsOf(
+  { pools, kinds }: Worker,
+  { pipelines = {}, kinds: declared = {} }: HoldfastConfig,
+): string {
+  const works = kinds.map((kind): [string, string] => {
+    if (kind === 'live' || kind === 'vod') return [kind, workOf(pipelines[kind])];
+    const { run } = declared[kind] ?? {};
+    return [kind, workOf(run as PipelineOption | undefined)];
+  });
+  const [[, first = ''] = []] = works;
+  const isPlain = kinds.join() === 'live,vod' && works.every(([, work]) => work === first);
+  const runs = isPlain ? `sessions ${first}` : works.map((each) => each.join(' ')).join(' and ');
   const slots = pools.map(({ name, slots }) => `${counted(slots.length, 'slot')} of ${name}`);
   const needs = slots.length === 0 ? '' : `, on ${slots.join(', ')}`;
   return printable(`runs ${runs}${needs}`);
 }
 
-function workOf(pipeline: NonNullable<HoldfastConfig['pipelines']>['live']): string {
+function workOf(pipeline: PipelineOption | undefined): string {
   if (pipeline === undefined) return 'with the built-in pipeline';
   return typeof pipeline === 'object' && 'command' in pipeline
     ? `with ${pipeline.command[0]}`
@@ -53,7 +63,7 @@ function workOf(pipeline: NonNullable<HoldfastConfig['pipelines']>['live']): str
 
 function ofWorker(worker: Worker, settings: HoldfastConfig): string[] {
   const { live, vod } = settings.pipelines ?? {};
-  if (live !== undefined || vod !== undefined)
+  if (live !== undefined || vod !== undefined || worker.kinds.join() !== 'live,vod')
     return [`  It ${runsOf(worker, settings)}. See the slots: holdfast slots`];
   return [
     '  It runs sessions with a small built-in pipeline that only counts the time. Set yours in holdfast.config.mjs:',

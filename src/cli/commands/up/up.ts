@@ -39,6 +39,7 @@ export interface UpFlags {
   readonly weight?: number;
   readonly every?: Duration;
   readonly ttl?: Duration;
+  readonly kinds?: readonly string[];
   readonly workerName?: string;
   readonly logLevel: LogLevel;
   readonly stopWithin: Duration;
@@ -71,7 +72,7 @@ export async function up(
 /** Flags win over the configuration. For the worker's name the environment comes in between. */
 function withFlags(
   config: HoldfastConfig,
-  { host, port, roles, workerName, ...given }: Omit<UpFlags, 'logLevel' | 'stopWithin'>,
+  { host, port, roles, kinds, workerName, ...given }: Omit<UpFlags, 'logLevel' | 'stopWithin'>,
 ): HoldfastConfig {
   const worker = workerName ?? process.env.HOLDFAST_WORKER_NAME;
   return {
@@ -83,7 +84,11 @@ function withFlags(
       ...(host !== undefined && { host }),
       ...(port !== undefined && { port }),
     },
-    worker: { ...config.worker, ...(worker && { name: worker }) },
+    worker: {
+      ...config.worker,
+      ...(worker && { name: worker }),
+      ...(kinds !== undefined && { kinds }),
+    },
   };
 }
 
@@ -143,7 +148,7 @@ async function start(poller: Instance['poller'], worker: Worker | null, log: Log
 async function rehearse(settings: HoldfastConfig, log: Log): Promise<UpServer | null> {
   checkShared(settings);
   const roles = rolesOf(settings.roles);
-  await using holdfast = await open('memory:', { history: 'off' });
+  await using holdfast = await open('memory:', { history: 'off', kinds: settings.kinds });
   holdfast.retention(settings.retention);
   if (roles.has('poller')) fleetServiceOf(holdfast, settings);
   if (roles.has('worker')) workerOf(holdfast, settings);
@@ -177,7 +182,10 @@ async function withGivenNames<T>(given: object, work: () => Promise<T>): Promise
 }
 
 /** Fields of a configuration with another name among the flags. */
-const TYPED: Readonly<Record<string, string>> = { 'worker.name': 'workerName' };
+const TYPED: Readonly<Record<string, string>> = {
+  'worker.name': 'workerName',
+  'worker.kinds': 'kinds',
+};
 
 /** The flag of an option: `--worker-name`. */
 function flagOf(name: string): string {

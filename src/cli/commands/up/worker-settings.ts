@@ -5,7 +5,7 @@ import type { Worker } from '../../../worker/worker.ts';
 import type { WorkerOptions } from '../../../worker/worker-options.ts';
 
 /** The options under `worker` in a configuration. Other options of a worker stand beside it. */
-const OWN = ['name', 'starts', 'ttl', 'grace'];
+const OWN = ['name', 'kinds', 'starts', 'ttl', 'grace'];
 
 /** Makes the configured worker. Its errors use the names of the configuration. */
 export function workerOf(holdfast: Holdfast, settings: HoldfastConfig): Worker {
@@ -18,9 +18,10 @@ export function workerOf(holdfast: Holdfast, settings: HoldfastConfig): Worker {
   }
 }
 
-function workerOptions({ resources, pipelines, worker }: HoldfastConfig): WorkerOptions {
+function workerOptions({ pools, resources, pipelines, worker }: HoldfastConfig): WorkerOptions {
   return {
     ...worker,
+    ...(pools !== undefined && { pools }),
     ...(resources !== undefined && { resources }),
     ...(pipelines !== undefined && { pipelines }),
   };

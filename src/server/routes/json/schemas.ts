@@ -44,7 +44,7 @@ const momentSchema = z.string().meta({ format: 'date-time' });
 const runSchema = z.object({
   id: idSchema,
   tenant: idSchema,
-  profile: idSchema,
+  key: z.string().meta({ description: 'What it is listed by: its key, channel or recording.' }),
   state: z.enum(SESSION_STATES),
   reason: z.enum(REASONS).nullable().meta({ description: 'Why it ended.' }),
   outcome: z.enum(OUTCOMES).nullable().meta({ description: 'How it ended.' }),
@@ -55,6 +55,7 @@ const runSchema = z.object({
   changedAt: momentSchema,
   revision: z.number().int(),
   losses: z.number().int().meta({ description: 'How often its worker was lost.' }),
+  failures: z.number().int().meta({ description: 'How often it failed and was tried again.' }),
   progress: z
     .unknown()
     .optional()
@@ -65,13 +66,25 @@ const runSchema = z.object({
     .meta({ description: 'How its pipeline ended: exit code, running time, last lines.' }),
 });
 
-const liveSchema = runSchema.extend({ kind: z.literal('live'), serviceRef: z.string() });
+const liveSchema = runSchema.extend({
+  kind: z.literal('live'),
+  serviceRef: z.string(),
+  profile: idSchema,
+});
 
 const vodSchema = runSchema.extend({
   kind: z.literal('vod'),
   recordingId: z.string(),
   startMs: z.number().int(),
+  profile: idSchema,
 });
+
+const declaredSchema = runSchema
+  .extend({
+    kind: z.string().meta({ description: 'A declared kind.' }),
+    params: z.unknown().meta({ description: 'What the work is to do, as its kind validated it.' }),
+  })
+  .meta({ id: 'DeclaredSession', description: 'A session of a declared kind.' });
 
 const targetFields = {
   id: idSchema,
@@ -93,11 +106,11 @@ export const pollSessionSchema = z
   .meta({ id: 'PollSession', description: 'A target, in the form of `/api/v3/sessions`.' });
 
 export const intentSessionSchema = z
-  .discriminatedUnion('kind', [liveSchema, vodSchema])
+  .union([liveSchema, vodSchema, declaredSchema])
   .meta({ id: 'IntentSession', description: 'A session that an intent started.' });
 
 export const sessionSchema = z
-  .discriminatedUnion('kind', [liveSchema, vodSchema, pollSessionSchema])
+  .union([liveSchema, vodSchema, pollSessionSchema, declaredSchema])
   .meta({ id: 'Session' });
 
 /** Records in the store that are not valid targets. */

@@ -7,11 +7,11 @@ import type { intentSessionSchema, pollSessionSchema, targetRecordSchema } from 
 
 /** Without the process group, which only workers need. */
 export function intentSessionJson(session: IntentSession): z.input<typeof intentSessionSchema> {
-  const { target, startMs = 0, losses = 0, detail } = session;
+  const { kind, target, startMs = 0, losses = 0, failures = 0, detail } = session;
   const common = {
     id: session.id,
     tenant: session.tenant,
-    profile: session.profile,
+    key: target,
     state: session.state,
     reason: session.reason,
     outcome: session.outcome,
@@ -22,12 +22,15 @@ export function intentSessionJson(session: IntentSession): z.input<typeof intent
     changedAt: isoTime(session.changedAtMs),
     revision: session.revision,
     losses,
+    failures,
     progress: session.progress,
     detail: detail === undefined ? undefined : { ...detail },
   };
-  return session.kind === 'live'
-    ? { kind: 'live', serviceRef: target, ...common }
-    : { kind: 'vod', recordingId: target, startMs, ...common };
+  if (session.type === 'start') return { kind, params: session.params, ...common };
+  const { profile } = session;
+  return kind === 'live'
+    ? { kind: 'live', serviceRef: target, profile, ...common }
+    : { kind: 'vod', recordingId: target, startMs, profile, ...common };
 }
 
 /** Further fields of the record are for poll handlers, and may be secret. */

@@ -13,7 +13,9 @@ export interface PageQuery {
   readonly tenant: string | null;
   /** Targets belong to no tenant, and tokens of a tenant do not see them. */
   readonly seesTargets: boolean;
-  readonly kind?: 'poll' | 'live' | 'vod' | undefined;
+  /** `poll`: targets. */
+  readonly kind?: string | undefined;
+  readonly key?: string | undefined;
   /** Targets have none of these states. */
   readonly states?: SessionQuery['states'] | undefined;
   readonly cursor?: Cursor | undefined;
@@ -64,7 +66,7 @@ export async function sessionPage(
   const first =
     cursor?.part === 'targets' || kind === 'poll'
       ? { sessions: [], cursor: undefined }
-      : await intentPage(intents, query, kind, cursor?.after ?? '');
+      : await intentPage(intents, query, cursor?.after ?? '');
   if (first.cursor !== undefined || !hasTargets) return { ...first, hasTargets };
   const left = limit - first.sessions.length;
   if (left === 0)
@@ -99,14 +101,14 @@ export async function targetPage(
 
 async function intentPage(
   intents: Intents,
-  { tenant, states, limit }: PageQuery,
-  kind: 'live' | 'vod' | undefined,
+  { tenant, kind, key, states, limit }: PageQuery,
   after: string,
 ): Promise<{ sessions: readonly object[]; cursor: string | undefined }> {
   const page = await intents.sessions({
     tenant,
     most: limit,
     kind,
+    key,
     states,
     cursor: after === '' ? undefined : after,
   });

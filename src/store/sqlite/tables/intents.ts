@@ -1,4 +1,9 @@
-import type { SessionState, StartRequest, StoredSession } from '../../port/intent-store.ts';
+import type {
+  SessionListCall,
+  SessionState,
+  StartRequest,
+  StoredSession,
+} from '../../port/intent-store.ts';
 import type { Tx } from '../file/sqlite-connection.ts';
 
 /** A session within one transaction. Changes count after `saveSession`. */
@@ -6,6 +11,8 @@ export interface SessionRow {
   readonly number: number;
   readonly id: string;
   readonly tenant: string;
+  readonly kind: string;
+  readonly label: string;
   state: SessionState;
   revision: number;
   readonly body: string;
@@ -20,6 +27,8 @@ type Row = [
   number: number,
   id: string,
   tenant: string,
+  kind: string,
+  label: string,
   state: SessionState,
   revision: number,
   body: string,
@@ -30,7 +39,7 @@ type Row = [
   changed: number,
 ];
 const SELECT = `
-SELECT number, id, tenant, state, revision, body, status, priority, clients, created, changed FROM sessions`;
+SELECT number, id, tenant, kind, label, state, revision, body, status, priority, clients, created, changed FROM sessions`;
 
 export function findSession({ connection, scope }: Tx, id: string): SessionRow | undefined {
   const row = connection.row<Row>(`${SELECT} WHERE scope = ? AND id = ?`, scope, id);
@@ -52,15 +61,15 @@ export function findByKeys(
 
 /** Makes a session with its keys and its first client. Returns null if the id is taken. */
 export function makeSession(tx: Tx, request: StartRequest): SessionRow | null {
-  const { id, tenant, keys, client, body, status, priority } = request;
+  const { id, tenant, kind, label, keys, client, body, status, priority } = request;
   const { connection, scope, wallMs } = tx;
-  const sql = `INSERT INTO sessions VALUES (NULL, ?, ?, ?, 'NEW', 1, ?, ?, ?, 1, ?, ?)
+  const sql = `INSERT INTO sessions VALUES (NULL, ?, ?, ?, ?, ?, 'NEW', 1, ?, ?, ?, 1, ?, ?)
     ON CONFLICT (scope, id) DO NOTHING RETURNING number`;
-  const values = [scope, id, tenant, body, status, priority, wallMs, wallMs];
+  const values = [scope, id, tenant, kind, label, body, status, priority, wallMs, wallMs];
   const [number] = connection.row<[number]>(sql, ...values) ?? [];
   if (number === undefined) return null;
   connection.run('INSERT INTO session_clients VALUES (?, ?)', number, client);
-  const facts = { number, id, tenant, body, status, priority, clients: 1 };
+  const facts = { number, id, tenant, kind, label, body, status, priority, clients: 1 };
   const made = { state: 'NEW', revision: 1, createdAtMs: wallMs, changedAtMs: wallMs } as const;
   leadTo(tx, number, keys);
   return { ...facts, ...made };
@@ -107,28 +116,35 @@ export function cutLoose({ connection }: Tx, { number }: SessionRow): void {
   connection.run('DELETE FROM session_clients WHERE session = ?', number);
 }
 
+type WantedRows = Pick<SessionListCall, 'tenant' | 'kind' | 'label' | 'isOpen'>;
+
 /** Returns the sessions made before a number, the latest first. */
 export function sessionsBefore(
   { connection, scope }: Tx,
   before: number,
   most: number,
-  { tenant, isOpen = false }: { readonly tenant?: string | undefined; readonly isOpen?: boolean },
+  { isOpen = false, ...wanted }: WantedRows,
 ): SessionRow[] {
-  const whose = tenant === undefined ? [scope] : [scope, tenant];
-  const sql = `${SELECT} WHERE scope = ?${tenant === undefined ? '' : ' AND tenant = ?'}
+  const columns = (['tenant', 'kind', 'label'] as const).filter(
+    (column) => wanted[column] !== undefined,
+  );
+  const where = columns.map((column) => ` AND ${column} = ?`).join('');
+  const values = columns.map((column) => wanted[column] ?? '');
+  const sql = `${SELECT} WHERE scope = ?${where}
     AND number < ?${isOpen ? " AND state <> 'ENDED'" : ''} ORDER BY number DESC LIMIT ?`;
-  return connection.rows<Row>(sql, ...whose, before, most).map(asSession);
+  return connection.rows<Row>(sql, scope, ...values, before, most).map(asSession);
 }
 
-/** Removes sessions that ended before a time, and returns their ids. */
+/** Removes sessions that ended before a time, and returns their ids and kinds. */
 export function forgetEnded(
   { connection, scope }: Tx,
   endedBeforeMs: number,
   most: number,
-): string[] {
+): { readonly id: string; readonly kind: string }[] {
   const sql = `DELETE FROM sessions WHERE number IN (SELECT number FROM sessions
-    WHERE scope = ? AND state = 'ENDED' AND changed < ? ORDER BY changed LIMIT ?) RETURNING id`;
-  return connection.rows<[string]>(sql, scope, endedBeforeMs, most).map(([id]) => id);
+    WHERE scope = ? AND state = 'ENDED' AND changed < ? ORDER BY changed LIMIT ?) RETURNING id, kind`;
+  const rows = connection.rows<[string, string]>(sql, scope, endedBeforeMs, most);
+  return rows.map(([id, kind]) => ({ id, kind }));
 }
 
 export function storedOf(row: SessionRow): StoredSession {
@@ -137,8 +153,8 @@ export function storedOf(row: SessionRow): StoredSession {
 }
 
 function asSession(row: Row): SessionRow {
-  const [number, id, tenant, state, revision, body, status, priority, clients] = row;
-  const [createdAtMs, changedAtMs] = [row[9], row[10]];
-  const facts = { number, id, tenant, state, revision, body, status, priority, clients };
-  return { ...facts, createdAtMs, changedAtMs };
+  const [number, id, tenant, kind, label, state, revision, body, status, priority, clients] = row;
+  const [createdAtMs, changedAtMs] = [row[11], row[12]];
+  const facts = { number, id, tenant, kind, label, state, revision, body, status };
+  return { ...facts, priority, clients, createdAtMs, changedAtMs };
 }

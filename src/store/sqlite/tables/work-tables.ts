@@ -86,11 +86,13 @@ CREATE TABLE IF NOT EXISTS run_signals (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS sessions (
   number INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL, id TEXT NOT NULL, tenant TEXT NOT NULL,
-  state TEXT NOT NULL, revision INTEGER NOT NULL, body TEXT NOT NULL, status TEXT NOT NULL, priority INTEGER NOT NULL,
+  kind TEXT NOT NULL, label TEXT NOT NULL, state TEXT NOT NULL, revision INTEGER NOT NULL, body TEXT NOT NULL, status TEXT NOT NULL, priority INTEGER NOT NULL,
   clients INTEGER NOT NULL, created REAL NOT NULL, changed REAL NOT NULL, UNIQUE (scope, id)
 );
 CREATE INDEX IF NOT EXISTS sessions_made ON sessions (scope, number);
 CREATE INDEX IF NOT EXISTS sessions_of_tenant ON sessions (scope, tenant, number);
+CREATE INDEX IF NOT EXISTS sessions_of_kind ON sessions (scope, kind, number);
+CREATE INDEX IF NOT EXISTS sessions_of_label ON sessions (scope, kind, label, number);
 CREATE INDEX IF NOT EXISTS sessions_open ON sessions (scope, number) WHERE state <> 'ENDED';
 CREATE INDEX IF NOT EXISTS sessions_open_of_tenant ON sessions (scope, tenant, number) WHERE state <> 'ENDED';
 CREATE INDEX IF NOT EXISTS sessions_ended ON sessions (scope, changed) WHERE state = 'ENDED';

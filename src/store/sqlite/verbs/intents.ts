@@ -1,16 +1,23 @@
 import {
+  type Advance,
+  type AdvanceReply,
   CLIENTS_MOST,
   type IntentStore,
+  type PruneCall,
   SESSION_CHANGES_TOPIC,
   SESSIONS_PAGE,
+  type SessionListCall,
   type SessionState,
-  START_STREAM,
   type StartReply,
   type StartRequest,
   type StopReply,
   type StopRequest,
+  type StoredSession,
+  type StoredSessionPage,
+  startStream,
 } from '../../port/intent-store.ts';
 import { sized } from '../../port/limits.ts';
+import type { Call } from '../../port/store.ts';
 import { streamTopic } from '../../port/stream-store.ts';
 import type { Transactions } from '../file/lock-queue.ts';
 import type { Tx, TxSignals } from '../file/sqlite-connection.ts';
@@ -33,123 +40,137 @@ import {
 import { addEntry, clearLane, ensureStream, findLane, findStream } from '../tables/lanes.ts';
 import { pageOf, positionOf } from './values.ts';
 
-export function sqliteIntents(transactions: Transactions, signals: TxSignals): IntentStore {
-  return {
-    async start(request, call) {
-      sized('session', request.id, request.body + request.status);
-      const reply = await transactions.writeOne('start', call, (tx) => {
-        const found = findByKeys(tx, request.keys);
-        return found === undefined ? create(tx, signals, request) : replay(tx, found, request);
-      });
-      // Thrown outside the transaction: an error inside would roll back the other requests in it.
-      if (reply === null) throw new TypeError(`there is already a session '${request.id}'`);
-      return reply;
-    },
-    stop: (request, call) =>
-      transactions.writeOne('stop', call, (tx) => stopSession(tx, signals, request)),
-    async advance(id, { ifRevision, state, status }, call) {
-      sized('session', id, status);
-      return transactions.writeOne('advance', call, (tx) => {
-        const row = findSession(tx, id);
-        if (row === undefined) return { kind: 'absent' };
-        if (row.state === 'ENDED' || row.revision !== ifRevision)
-          return { kind: 'conflict', session: storedOf(row) };
-        change(tx, signals, row, { state, status });
-        return { kind: 'advanced', session: storedOf(row) };
-      });
-    },
-    async republish(ids, call) {
-      const each = (tx: Tx, id: string): string[] => {
-        const row = findSession(tx, id);
-        if (row?.state !== 'NEW') return [];
-        const stream = ensureStream(tx, START_STREAM);
-        if (findLane(tx, stream, row.id) !== undefined) return [];
-        publish(tx, signals, row);
-        return [row.id];
-      };
-      return (await transactions.write({ operation: 'republish', items: ids, each }, call)).flat();
-    },
-    read(ids, call) {
-      const each = (tx: Tx, id: string) => {
-        const row = findSession(tx, id);
-        return row === undefined ? null : storedOf(row);
-      };
-      return transactions.read({ operation: 'read sessions', items: ids, each }, call);
-    },
-    list(call) {
-      const size = Math.min(call.most ?? SESSIONS_PAGE, SESSIONS_PAGE);
-      const before = positionOf(call.cursor) || Number.MAX_SAFE_INTEGER;
-      return transactions.readOne('list sessions', call, (tx) => {
-        const found = sessionsBefore(tx, before, size + 1, call);
-        const { page, more } = pageOf(found, size);
-        const last = page.at(-1);
-        const cursor = more && last !== undefined && { cursor: String(last.number) };
-        return { sessions: page.map(storedOf), ...cursor };
-      });
-    },
-    prune: ({ endedBeforeMs, most, ...call }) =>
-      transactions.writeOne('prune', call, (tx) => {
-        const ids = forgetEnded(tx, endedBeforeMs, most);
-        const stream = findStream(tx, START_STREAM);
-        for (const id of ids) {
-          const lane = stream === null ? undefined : findLane(tx, stream, id);
-          if (lane !== undefined) clearLane(tx, lane, false);
-        }
-        return ids.length;
-      }),
-  };
-}
+export class SqliteIntents implements IntentStore {
+  readonly #transactions: Transactions;
+  readonly #signals: TxSignals;
 
-function create(tx: Tx, signals: TxSignals, request: StartRequest): StartReply | null {
-  const row = makeSession(tx, request);
-  if (row === null) return null;
-  publish(tx, signals, row);
-  return { kind: 'created', session: storedOf(row) };
-}
-
-function replay(tx: Tx, row: SessionRow, { keys, client }: StartRequest): StartReply {
-  if (!hasClient(tx, row, client)) {
-    if (row.clients >= CLIENTS_MOST) return { kind: 'crowded', session: storedOf(row) };
-    addClient(tx, row, client);
-    saveSession(tx, row);
+  constructor(transactions: Transactions, signals: TxSignals) {
+    this.#transactions = transactions;
+    this.#signals = signals;
   }
-  leadTo(tx, row.number, keys);
-  return { kind: 'replayed', session: storedOf(row) };
-}
 
-function stopSession(tx: Tx, signals: TxSignals, request: StopRequest): StopReply {
-  const { tenant, client, force, ending } = request;
-  const row = findSession(tx, request.id);
-  if (row === undefined || (tenant !== null && row.tenant !== tenant)) return { kind: 'absent' };
-  const isStopping = row.state === 'STOPPING' || row.state === 'ENDED';
-  if (isStopping) return { kind: 'found', session: storedOf(row), changed: false };
-  if (force) dropClients(tx, row);
-  else dropClient(tx, row, client);
-  const changed = row.clients === 0;
-  if (!changed) saveSession(tx, row);
-  else if (row.state === 'NEW') change(tx, signals, row, { state: 'ENDED', status: ending });
-  else change(tx, signals, row, { state: 'STOPPING', status: row.status });
-  return { kind: 'found', session: storedOf(row), changed };
-}
+  async start(request: StartRequest, call: Call): Promise<StartReply> {
+    sized('session', request.id, request.body + request.status);
+    const reply = await this.#transactions.writeOne('start', call, (tx) => {
+      const found = findByKeys(tx, request.keys);
+      return found === undefined ? this.#create(tx, request) : this.#replay(tx, found, request);
+    });
+    // Thrown outside the transaction: an error inside would roll back the other requests in it.
+    if (reply === null) throw new TypeError(`there is already a session '${request.id}'`);
+    return reply;
+  }
 
-function change(
-  tx: Tx,
-  signals: TxSignals,
-  row: SessionRow,
-  { state, status }: { readonly state: SessionState; readonly status: string },
-): void {
-  const isOther = row.state !== state;
-  row.state = state;
-  row.status = status;
-  row.revision++;
-  row.changedAtMs = tx.wallMs;
-  if (state === 'ENDED') cutLoose(tx, row);
-  saveSession(tx, row);
-  if (isOther) signals.send(tx, SESSION_CHANGES_TOPIC, row.id);
-}
+  stop(request: StopRequest, call: Call): Promise<StopReply> {
+    const { tenant, client, force, ending } = request;
+    return this.#transactions.writeOne('stop', call, (tx): StopReply => {
+      const row = findSession(tx, request.id);
+      if (row === undefined || (tenant !== null && row.tenant !== tenant))
+        return { kind: 'absent' };
+      const isStopping = row.state === 'STOPPING' || row.state === 'ENDED';
+      if (isStopping) return { kind: 'found', session: storedOf(row), changed: false };
+      if (force) dropClients(tx, row);
+      else dropClient(tx, row, client);
+      const changed = row.clients === 0;
+      if (!changed) saveSession(tx, row);
+      else if (row.state === 'NEW') this.#change(tx, row, 'ENDED', ending);
+      else this.#change(tx, row, 'STOPPING', row.status);
+      return { kind: 'found', session: storedOf(row), changed };
+    });
+  }
 
-function publish(tx: Tx, signals: TxSignals, { id, priority }: SessionRow): void {
-  const stream = ensureStream(tx, START_STREAM);
-  addEntry(tx, stream, { lane: id, priority, json: JSON.stringify({ session: id }) });
-  signals.send(tx, streamTopic(START_STREAM), START_STREAM);
+  async advance(
+    id: string,
+    { ifRevision, state, status }: Advance,
+    call: Call,
+  ): Promise<AdvanceReply> {
+    sized('session', id, status);
+    return this.#transactions.writeOne('advance', call, (tx): AdvanceReply => {
+      const row = findSession(tx, id);
+      if (row === undefined) return { kind: 'absent' };
+      if (row.state === 'ENDED' || row.revision !== ifRevision)
+        return { kind: 'conflict', session: storedOf(row) };
+      this.#change(tx, row, state, status);
+      return { kind: 'advanced', session: storedOf(row) };
+    });
+  }
+
+  async republish(ids: readonly string[], call: Call): Promise<string[]> {
+    const each = (tx: Tx, id: string): string[] => {
+      const row = findSession(tx, id);
+      if (row?.state !== 'NEW') return [];
+      const stream = ensureStream(tx, startStream(row.kind));
+      if (findLane(tx, stream, row.id) !== undefined) return [];
+      this.#publish(tx, row);
+      return [row.id];
+    };
+    const batch = { operation: 'republish', items: ids, each };
+    return (await this.#transactions.write(batch, call)).flat();
+  }
+
+  read(ids: readonly string[], call: Call): Promise<(StoredSession | null)[]> {
+    const each = (tx: Tx, id: string): StoredSession | null => {
+      const row = findSession(tx, id);
+      return row === undefined ? null : storedOf(row);
+    };
+    return this.#transactions.read({ operation: 'read sessions', items: ids, each }, call);
+  }
+
+  list(call: SessionListCall): Promise<StoredSessionPage> {
+    const size = Math.min(call.most ?? SESSIONS_PAGE, SESSIONS_PAGE);
+    const before = positionOf(call.cursor) || Number.MAX_SAFE_INTEGER;
+    return this.#transactions.readOne('list sessions', call, (tx) => {
+      const found = sessionsBefore(tx, before, size + 1, call);
+      const { page, more } = pageOf(found, size);
+      const last = page.at(-1);
+      const cursor = more && last !== undefined && { cursor: String(last.number) };
+      return { sessions: page.map(storedOf), ...cursor };
+    });
+  }
+
+  prune({ endedBeforeMs, most, ...call }: PruneCall): Promise<number> {
+    return this.#transactions.writeOne('prune', call, (tx) => {
+      const forgotten = forgetEnded(tx, endedBeforeMs, most);
+      for (const { id, kind } of forgotten) {
+        const stream = findStream(tx, startStream(kind));
+        const lane = stream === null ? undefined : findLane(tx, stream, id);
+        if (lane !== undefined) clearLane(tx, lane, false);
+      }
+      return forgotten.length;
+    });
+  }
+
+  #create(tx: Tx, request: StartRequest): StartReply | null {
+    const row = makeSession(tx, request);
+    if (row === null) return null;
+    this.#publish(tx, row);
+    return { kind: 'created', session: storedOf(row) };
+  }
+
+  #replay(tx: Tx, row: SessionRow, { keys, client }: StartRequest): StartReply {
+    if (!hasClient(tx, row, client)) {
+      if (row.clients >= CLIENTS_MOST) return { kind: 'crowded', session: storedOf(row) };
+      addClient(tx, row, client);
+      saveSession(tx, row);
+    }
+    leadTo(tx, row.number, keys);
+    return { kind: 'replayed', session: storedOf(row) };
+  }
+
+  #change(tx: Tx, row: SessionRow, state: SessionState, status: string): void {
+    const isOther = row.state !== state;
+    row.state = state;
+    row.status = status;
+    row.revision++;
+    row.changedAtMs = tx.wallMs;
+    if (state === 'ENDED') cutLoose(tx, row);
+    saveSession(tx, row);
+    if (isOther) this.#signals.send(tx, SESSION_CHANGES_TOPIC, row.id);
+  }
+
+  #publish(tx: Tx, { id, kind, priority }: SessionRow): void {
+    const name = startStream(kind);
+    const stream = ensureStream(tx, name);
+    addEntry(tx, stream, { lane: id, priority, json: JSON.stringify({ session: id }) });
+    this.#signals.send(tx, streamTopic(name), name);
+  }
 }

@@ -2,7 +2,9 @@
 -- one and its start entry.
 -- KEYS     [1] the bus key of streams, workflows and intents
 -- ARGV     [1] the prefix of channel names, [2] id of a new one, [3] tenant, [4] client, [5] body,
---          [6] status, [7] priority, [8] its entry in the stream as JSON, then the keys
+--          [6] status, [7] priority, [8] its entry in the stream as JSON, [9] kind, [10] label,
+-- then
+--          the keys
 -- Returns  {1, created ms} | {2, facts, id} if there was one | {3, facts, id} if that has too many
 --          clients | {0, name} if another program's value is there
 -- Needs    lib/lanes, lib/session
@@ -25,7 +27,8 @@ local function list_again(id, facts)
 end
 
 local id, tenant, client, keys = ARGV[2], ARGV[3], 'c:' .. ARGV[4], {}
-for i = 9, #ARGV do keys[i - 8] = ARGV[i] end
+local kind, label = ARGV[9], ARGV[10]
+for i = 11, #ARGV do keys[i - 10] = ARGV[i] end
 local led = redis.call('HMGET', INTENT .. 'keys', unpack(keys))
 
 for _, found in ipairs(led) do
@@ -34,7 +37,7 @@ for _, found in ipairs(led) do
   if foreign then return {0, foreign} end
   -- A session that is lost or has ended does not count.
   if facts and facts[2] ~= 'ENDED' then
-    if not facts[9] then
+    if not facts[11] then
       local count = facts[6] + 1
       if count > CLIENTS_MOST then return {3, facts, found} end
       redis.call('HSET', session_at(found), client, '', 'clients', count)
@@ -53,15 +56,18 @@ end
 local now_ms, now = now_of()
 local latest = redis.call('ZRANGE', INTENT .. 'all', 0, 0, 'WITHSCORES')[2]
 local place = string.format('%.0f', math.min((tonumber(latest) or 0) - 1, -now))
-local stream = stream_at(START_STREAM)
+local stream = stream_at(start_stream(kind))
 push(stream, id, ARGV[7] .. ' ' .. ARGV[8])
-if not latest then redis.call('ZADD', WORK .. 'stream:all', 0, START_STREAM) end
+redis.call('ZADD', WORK .. 'stream:all', 0, stream.name)
 redis.call('ZADD', INTENT .. 'all', place, id)
 redis.call('ZADD', INTENT .. 'open', place, id)
 redis.call('ZADD', INTENT .. 'all:' .. tenant, place, id)
 redis.call('ZADD', INTENT .. 'open:' .. tenant, place, id)
-redis.call('HSET', session_at(id), 'tenant', tenant, 'state', 'NEW', 'revision', 1, 'body', ARGV[5], 'status', ARGV[6], 'clients', 1,
-  'created', now_ms, 'changed', now_ms, 'priority', ARGV[7], client, '', 'keys', 1, 'key:1', keys[1])
+redis.call('ZADD', INTENT .. 'of:all:' .. kind, place, id)
+redis.call('ZADD', INTENT .. 'of:open:' .. kind, place, id)
+redis.call('ZADD', INTENT .. 'label:' .. kind .. ':' .. label, place, id)
+redis.call('HSET', session_at(id), 'tenant', tenant, 'kind', kind, 'label', label, 'state', 'NEW', 'revision', 1,
+  'body', ARGV[5], 'status', ARGV[6], 'clients', 1, 'created', now_ms, 'changed', now_ms, 'priority', ARGV[7], client, '', 'keys', 1, 'key:1', keys[1])
 redis.call('HSET', INTENT .. 'keys', keys[1], id)
 for n = 2, #keys do add_key(id, keys[n]) end
 hint_stream(stream)

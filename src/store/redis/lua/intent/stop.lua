@@ -16,8 +16,8 @@ if state == 'STOPPING' or state == 'ENDED' then return {1, facts} end
 local at = session_at(id)
 if ARGV[4] == '1' then
   -- There may be thousands of clients, so the hash is written again without them.
-  local fields, kept = {'priority', 'keys'}, {}
-  for n = 1, tonumber(redis.call('HGET', at, 'keys')) or 0 do fields[n + 2] = 'key:' .. n end
+  local fields, kept = {'kind', 'label', 'priority', 'keys'}, {}
+  for n = 1, tonumber(redis.call('HGET', at, 'keys')) or 0 do fields[n + 4] = 'key:' .. n end
   for i, value in ipairs(redis.call('HMGET', at, unpack(fields))) do
     if value then
       kept[#kept + 1] = fields[i]
@@ -28,7 +28,7 @@ if ARGV[4] == '1' then
   redis.call('HSET', at, 'tenant', facts[1], 'state', state, 'revision', facts[3], 'body', facts[4], 'status', facts[5],
     'created', facts[7], 'changed', facts[8], unpack(kept))
   facts[6] = 0
-elseif facts[9] then
+elseif facts[11] then
   redis.call('HDEL', at, client)
   facts[6] = facts[6] - 1
 end
