@@ -41,6 +41,7 @@ export type Invariant =
   | 'tidiness'
   | 'epochs'
   | 'actions'
+  | 'steps'
   | 'intents'
   | 'sessions'
   | 'slots'
