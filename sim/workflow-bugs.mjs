@@ -168,4 +168,64 @@ export const WORKFLOW_BUGS = [
       },
     ],
   },
+  {
+    name: 'step result not kept',
+    about: 'the store says that a step is kept, and keeps nothing',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/run/keep.lua',
+        find: "redis.call('HSET', of('steps', id), name, keep_text(ARGV[5], is_done, old_at or now_text, json))",
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'sleep lost on restart',
+    about: 'a function that comes to its sleep again does not wait for the rest of it',
+    worlds,
+    patches: [
+      {
+        file: 'workflow/workflow-steps.js',
+        find: 'const untilMs = atMs + ms;',
+        replace: 'const untilMs = found ? 0 : atMs + ms;',
+      },
+    ],
+  },
+  {
+    name: 'signal received twice',
+    about: 'a signal that a line received is still there for the next line',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/run/keep.lua',
+        find: "redis.call('HSET', of('signals', id), ARGV[8], at .. '\\n1\\n' .. of_name .. '\\nnull')",
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'call emits a second action',
+    about: 'the id of a call is new in each tenure',
+    worlds,
+    patches: [
+      {
+        file: 'workflow/workflow-steps.js',
+        find: 'return derivedUuid(this.#tenure.workflow, name);',
+        replace: 'return derivedUuid(this.#tenure.workflow, name, this.#tenure.leaseId);',
+      },
+    ],
+  },
+  {
+    name: 'function continued by two instances',
+    about: 'steps are kept for whoever sends them, with or without the lease',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/run/keep.lua',
+        find: 'if not current then return refused end',
+        replace: 'current = current or 0',
+      },
+    ],
+  },
 ];

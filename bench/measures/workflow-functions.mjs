@@ -10,6 +10,8 @@ const TURNS = 5;
 /** Rounds that do not count: code is compiled for speed only after it has run for a while. */
 const WARM_UP = 3;
 const MINUTE_MS = 60_000;
+/** How an open Holdfast examines its server, whether it has workflows or not. It is in the notes. */
+const CONNECTION = new Set(['PING', 'INFO', 'TIME', 'examine']);
 
 /** What a call adds to `emit` and `result`, and what keeping a step costs next to an emit. */
 export const workflowCalls = { name: 'calls and steps of a function', run: runCalls };
@@ -20,13 +22,21 @@ async function runCalls(bench) {
   const us = (what) => `${what}: ${Math.round(median(found[what]))} µs`;
   return [
     absolute({
-      ...{ requirement: 'B-15', measure: 'call, next to emit and result', unit: '×' },
-      ...{ figures: { [OURS.name]: ratio('call', 'emitAndResult') }, atMost: 1.1 },
+      requirement: 'B-15',
+      measure: 'call,
+      next to emit and result',
+      unit: '×',
+      figures: { [OURS.name]: ratio('call', 'emitAndResult') },
+      atMost: 1.1,
       notes: [us('call'), us('emitAndResult')],
     }),
     absolute({
-      ...{ requirement: 'B-16', measure: 'step, next to one emit', unit: '×' },
-      ...{ figures: { [OURS.name]: ratio('step', 'emit') }, atMost: 1.5 },
+      requirement: 'B-16',
+      measure: 'step,
+      next to one emit',
+      unit: '×',
+      figures: { [OURS.name]: ratio('step', 'emit') },
+      atMost: 1.5,
       notes: [us('step'), us('emit')],
     }),
   ];
@@ -66,12 +76,19 @@ async function runSleeping(bench) {
   const measure = `${count.toLocaleString('en')} ${workflowSleeping.name}`;
   return [
     absolute({
-      ...{ requirement: 'B-17', measure: `${measure}: requests`, unit: 'a minute' },
-      ...{ figures: { [OURS.name]: found.requests }, atMost: 10, notes: found.notes },
+      requirement: 'B-17',
+      measure: `${measure}: requests for them`,
+      unit: 'a minute',
+      figures: { [OURS.name]: found.requests },
+      atMost: 10,
+      notes: found.notes,
     }),
     absolute({
-      ...{ requirement: 'B-17', measure: `${measure}: heap of each`, unit: 'bytes' },
-      ...{ figures: { [OURS.name]: found.bytes }, atMost: 200 },
+      requirement: 'B-17',
+      measure: `${measure}: heap of each`,
+      unit: 'bytes',
+      figures: { [OURS.name]: found.bytes },
+      atMost: 200,
     }),
   ];
 }
@@ -86,7 +103,8 @@ async function sleeping(bench, redis, count) {
     bench.progress(workflowSleeping.name, 'a minute of nothing');
     await sleep(MINUTE_MS);
     const counts = [...counter.take()];
-    const requests = counts.reduce((sum, [, { calls }]) => sum + calls, 0);
+    const own = counts.filter(([what]) => !CONNECTION.has(what));
+    const requests = own.reduce((sum, [, { calls }]) => sum + calls, 0);
     return { requests, bytes, notes: counts.map(([what, { calls }]) => `${what}: ${calls}`) };
   } finally {
     counter.stop();

@@ -11,6 +11,7 @@ leaveNothingBehind();
 const SLOW = { timeout: 60_000 };
 const UUID = /[0-9a-f]{8}-[0-9a-f-]{27}/;
 const NASTY = '\u001b]0;owned\u0007\u202e';
+const LUCKLESS = 'no luck\\x1b]0;owned\\x07\\u202e';
 
 const error = ({ stderr }: Result) => (JSON.parse(stderr) as { error: object }).error;
 
@@ -56,14 +57,25 @@ describe.concurrent('holdfast workflows', () => {
     const { code, stdout } = await cli(['workflows', 'ls'], { at });
     const [head, ...rows] = stdout.split('\n').map((line) => line.split(/ {2,}/));
     expect(code).toBe(0);
-    expect(head?.join(' ')).toBe('ID STATE EPOCH UNRESOLVED PARKED UNREAD CHANGED HELD FOR LEASE');
+    expect(head?.join(' ')).toBe(
+      'ID FUNCTION PHASE STATE EPOCH UNRESOLVED PARKED UNREAD CHANGED HELD FOR LEASE',
+    );
     const [ago, left] = [expect.stringMatching(/^\d+ m?s ago$/), expect.stringMatching(/^1 min/)];
     expect(rows).toEqual([
       [
-        ...['order-7', expect.stringMatching(/^\{"at":"the end".*…$/), '6', '1', '0', '0'],
+        ...[
+          'order-7',
+          '-',
+          '-',
+          expect.stringMatching(/^\{"at":"the end".*…$/),
+          '6',
+          '1',
+          '0',
+          '0',
+        ],
         ...[ago, left, wf.leaseId],
       ],
-      ['order-8', 'initialized', '0', '0', '0', '0', ago, '-', '-'],
+      ['order-8', '-', '-', 'initialized', '0', '0', '0', '0', ago, '-', '-'],
       [''],
     ]);
     const held = await cli(['workflows', 'ls', '--held', '--json'], { at });
@@ -71,7 +83,11 @@ describe.concurrent('holdfast workflows', () => {
       {
         ...{ id: 'order-7', leaseId: wf.leaseId, epoch: 6, state: { at: 'the end', nasty: NASTY } },
         ...{ unresolved: 1, parked: 0, unread: 0, isHeld: true, expiresInMs: expect.any(Number) },
-        ...{ createdAt: expect.stringMatching(/Z$/), changedAt: expect.stringMatching(/Z$/) },
+        ...{
+          createdAt: expect.stringMatching(/Z$/),
+          changedAt: expect.stringMatching(/Z$/),
+          run: null,
+        },
       },
     ]);
   });
@@ -103,13 +119,14 @@ describe.concurrent('holdfast workflows', () => {
     const told = rows.slice(1).map(([, epoch, what = '']) => `${epoch} ${what.replace(UUID, '#')}`);
     expect(told).toEqual([
       '0 claimed by lease #',
-      '1 emitted action # for validate',
+      '1 emitted action # for validate: GOOD, 2 bytes',
       '1 done: action # of validate',
       '2 set the state to "step_completed"',
-      '3 emitted action # for validate',
-      '3 failed too often, now a dead letter: action # of validate',
+      '3 emitted action # for validate: BAD, 2 bytes',
+      `3 try 1 failed: action # of validate: ${LUCKLESS}`,
+      `3 failed too often, now a dead letter: action # of validate (try 2): ${LUCKLESS}`,
       '4 set the state to "step_failed"',
-      '5 emitted action # for nobody',
+      '5 emitted action # for nobody: LATER, 2 bytes',
       '6 set the state to {"at":"the end","nasty":"\\u001b]0;owned\\u0007\\u202e"}',
     ]);
     const json = await cli(['workflows', 'history', 'order-7', '--json'], { at });
@@ -310,7 +327,40 @@ describe.concurrent('commands for workflows', () => {
       expect(stdout).toContain(`Examples:\n  $ holdfast ${command.join(' ')}`);
     }
     const { stdout: script } = await cli(['completion', 'bash']);
-    for (const words of ['ls show history revoke rm', 'ls retry drop', '--held'])
+    for (const words of [
+      'ls show history start signal restart revoke rm',
+      'ls retry drop',
+      '--held',
+    ])
       expect(script).toContain(words);
+  });
+});
+
+describe.concurrent('holdfast workflows of functions', () => {
+  it('B-18 B-19 start, signal and show a workflow that no instance runs yet', SLOW, async () => {
+    const at = place();
+    await using holdfast = await openAt(at);
+    const input = ['--input', '{"item":"tea"}'];
+    const started = await cli(['workflows', 'start', 'fulfil', 'order-7', ...input, '--json'], {
+      at,
+    });
+    expect(JSON.parse(started.stdout)).toMatchObject({ id: 'order-7', started: true });
+    const again = await cli(['workflows', 'start', 'fulfil', 'order-7'], { at });
+    expect(again.stdout).toContain('exists already');
+    const value = ['--value', '{"door":"front"}'];
+    expect(
+      (await cli(['workflows', 'signal', 'order-7', 'delivered', ...value], { at })).code,
+    ).toBe(0);
+    const shown = await cli(['workflows', 'show', 'order-7', '--json'], { at });
+    expect(JSON.parse(shown.stdout)).toMatchObject({
+      input: { item: 'tea' },
+      signals: [{ name: 'delivered', value: { door: 'front' } }],
+      run: { function: 'fulfil', phase: 'running' },
+    });
+    const absent = await cli(['workflows', 'signal', 'order-8', 'x', '--json'], { at });
+    expect([absent.code, error(absent)]).toMatchObject([1, { code: 'WORKFLOW_NOT_FOUND' }]);
+    const bad = await cli(['workflows', 'start', 'fulfil', 'order-9', '--input', '{'], { at });
+    expect(bad.code).not.toBe(0);
+    expect(await holdfast.workflows.get('order-9')).toBe(null);
   });
 });

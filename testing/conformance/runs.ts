@@ -161,7 +161,9 @@ function keeping(check: Check): void {
     const { steps } = await load(kit, flow.id);
     const [{ atMs, ...step } = assert.fail()] = steps;
     assert.deepEqual(step, {
-      ...{ name: 'x', kind: 'step', isDone: true },
+      name: 'x',
+      kind: 'step',
+      isDone: true,
       value: { ok: [1, 'ä\n{}'] },
     });
     assert.deepEqual([steps.length, atMs], [1, first.atMs]);
@@ -216,8 +218,11 @@ function calling(check: Check): void {
     );
     const { what } = (await flow.history()).at(-1) ?? {};
     assert.deepEqual(what, {
-      ...{ kind: 'emitted', actionId: 'x', target: flow.target },
-      ...{ type: 'SHIP', payloadBytes: 17 },
+      kind: 'emitted',
+      actionId: 'x',
+      target: flow.target,
+      type: 'SHIP',
+      payloadBytes: 17,
     });
   });
   check('B-20 the history has each failed try of an action with its error', async (kit) => {

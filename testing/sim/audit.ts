@@ -50,6 +50,7 @@ export type Invariant =
   | 'tidiness'
   | 'epochs'
   | 'actions'
+  | 'steps'
   | 'intents'
   | 'sessions'
   | 'slots'

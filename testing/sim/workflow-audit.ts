@@ -16,6 +16,7 @@
 import { type Reply, ReplyError } from '../../src/store/redis/client/wire.ts';
 import type { Invariant } from './audit.ts';
 import type { Counters } from './counters.ts';
+import { FunctionAudit } from './function-audit.ts';
 import type { SimProcess } from './host.ts';
 import { type Hand, pairsOf, partsOf, WorkflowRecord } from './workflow-record.ts';
 import { leaseKey, type WorkflowSight } from './workflow-sight.ts';
@@ -47,7 +48,13 @@ const RESOLVED_WITHIN_MS = 100_000;
 /** A result is looked for every two seconds; a request takes up to five. */
 const HEARD_WITHIN_MS = 15_000;
 
+/** Workflows of functions have ids that begin with this. */
+export const FUNCTION_IDS = 'f-';
+
+const isFunction = (id: string) => id.startsWith(FUNCTION_IDS);
+
 export class WorkflowAudit {
+  readonly functions: FunctionAudit;
   readonly #parts: WorkflowAuditParts;
   readonly #sight: WorkflowSight;
   readonly #workflows = new Map<string, WorkflowRecord>();
@@ -58,6 +65,9 @@ export class WorkflowAudit {
   constructor(parts: WorkflowAuditParts) {
     this.#parts = parts;
     this.#sight = parts.sight;
+    const report = (text: string, id: string) => parts.report('steps', id, text);
+    const { nowMs, counters, sight } = parts;
+    this.functions = new FunctionAudit({ nowMs, counters, sight, report });
   }
 
   /** An orchestrator waits for a result, until what this gives is called. */
@@ -83,6 +93,7 @@ export class WorkflowAudit {
 
   /** The store may have lost data. `isTorn`: some keys, and others not. */
   storeForgot(isTorn: boolean): void {
+    this.functions.storeForgot();
     for (const workflow of this.#workflows.values()) {
       if (isTorn) workflow.isDamaged = true;
       this.#sight.lookAt(workflow);
@@ -94,7 +105,8 @@ export class WorkflowAudit {
     const nowMs = this.#parts.nowMs();
     for (const workflow of this.#workflows.values()) {
       const { id, tenure, isBegun, beganMs, steppedMs } = workflow;
-      if (steppedMs < calmSinceMs)
+      // A function that has ended, or sleeps, takes no step.
+      if (steppedMs < calmSinceMs && !isFunction(id))
         this.#report('healing', id, `nobody has taken a step of ${id} for long`);
       if (!isBegun || tenure === null || this.#sight.holderOf(id) !== tenure) continue;
       for (const [action, { sinceMs }] of workflow.actions)
@@ -119,6 +131,8 @@ export class WorkflowAudit {
     'workflow/revive': (_, reply) => this.#revived(reply),
     'workflow/take': (argv, reply) => this.#taken(argv, reply),
     'workflow/settle': (argv, reply) => this.#settled(argv, reply),
+    'run/start': (argv, reply) => this.functions.started(argv, reply),
+    'run/keep': (argv, reply) => this.functions.kept(argv, reply),
   };
 
   /**
@@ -182,8 +196,10 @@ export class WorkflowAudit {
     if (kind !== 1) return;
     const workflow = this.#of(id);
     const actions: [id: string, target: string][] = [];
-    for (let i = 5 + Number(read); i < argv.length; i += 7)
+    for (let i = 5 + Number(read); i < argv.length; i += 7) {
       actions.push([argv[i] ?? '', argv[i + 1] ?? '']);
+      if (argv[i + 5] !== '') this.functions.called(id, argv[i + 6] ?? '', argv[i] ?? '');
+    }
     const isKnown = ([action]: [string, string]) =>
       workflow.actions.has(action) || workflow.results.has(action);
     if (actions.every(isKnown)) {

@@ -16,6 +16,7 @@ import type { Courier, Recipient } from './courier.ts';
 import type { Device } from './device.ts';
 import type { SimProcess } from './host.ts';
 import type { Path } from './network.ts';
+import { FUNCTION_IDS } from './workflow-audit.ts';
 
 /** What all instances of a world know of workflows. */
 export interface WorkflowSetting {
@@ -79,6 +80,8 @@ const RESULT_WITHIN_MS = 120_000;
 /** A workflow that another has is waited for this long. */
 const CLAIM_WAIT_MS = 60_000;
 const PAUSE_MOST_MS = 10_000;
+/** A workflow of the function is started this often, by whoever comes first. */
+const FUNCTION_EVERY_MS = 60_000;
 
 export class WorkflowCrew implements Recipient {
   readonly process: SimProcess;
@@ -101,12 +104,51 @@ export class WorkflowCrew implements Recipient {
       void holdfast.processor(options).start();
     }
     for (const id of setting.ids) void this.#compete(id);
+    void this.#runFunctions().catch(() => {});
     setting.courier.register(this);
   }
 
   /** Another process has handed a workflow over. */
   receive(handoff: Handoff): void {
     void this.#claim(handoff.workflowId, handoff);
+  }
+
+  /** Runs a function, starts a workflow of it now and then, and sends it signals. */
+  async #runFunctions(): Promise<void> {
+    const { setting, holdfast, over } = this.#parts;
+    const { process } = this;
+    const options = { ttl: setting.ttlMs, retry: { tries: 1_000, backoff: '100ms..5s' } };
+    void holdfast.workflow('order', (order) => this.#order(order), options).run();
+    while (!over.aborted && !process.isDead) {
+      await process.sleep(process.random.next() * PAUSE_MOST_MS, over);
+      const id = `${FUNCTION_IDS}${Math.floor(process.wallMs() / FUNCTION_EVERY_MS)}`;
+      await holdfast.workflows.start('order', id).catch(() => {});
+      if (this.#oneIn(2)) await holdfast.workflows.signal(id, 'go', 'x').catch(() => {});
+    }
+  }
+
+  async #order(order: Orchestrator): Promise<number> {
+    const { setting, audit } = this.#parts;
+    const { process } = this;
+    const id = order.workflowId;
+    const step = (name: string) =>
+      order.step(name, async ({ signal }) => {
+        audit.workflows?.functions.stepRuns(id, name, order.leaseId);
+        await process.sleep(process.random.next() * (setting.ttlMs / 4), signal);
+        return name;
+      });
+    await step('first');
+    await step('second');
+    const to = setting.processors[0] ?? '';
+    await order.call(ACTION, { ms: 100, fails: 0 }, { as: 'call', to });
+    await order.sleep('nap', setting.ttlMs);
+    await step('third');
+    const timeout = 2 * setting.ttlMs;
+    const first = await order.waitFor('go', { as: 'go-1', timeout });
+    const second = await order.waitFor('go', { as: 'go-2', timeout });
+    await step('last');
+    this.#parts.counters.add('function done');
+    return Number(first !== null) + Number(second !== null);
   }
 
   /** As an operator would: ends any tenure, or retries a dead letter. */

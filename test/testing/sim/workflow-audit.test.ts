@@ -39,7 +39,7 @@ function scene() {
   const emit = (leaseId: string, epoch: number, id: string) =>
     served(
       'workflow/emit',
-      ['w', leaseId, String(epoch), '0', id, 'press', '5', '{}'],
+      ['w', leaseId, String(epoch), '0', id, 'press', '5', '{}', '', '', ''],
       [1, epoch + 1],
     );
   const update = (leaseId: string, epoch: number) =>
@@ -52,7 +52,7 @@ function scene() {
   const take = (id: string, record: string, fence: number) =>
     served('workflow/take', ['press', 'i', '1', '1000'], [[1, 'w', id, record, fence, 1]]);
   const settle = (fence: number, outcome = 'succeeded', reply = 1) =>
-    served('workflow/settle', ['press', 'w', String(fence), outcome, '1', ''], [reply]);
+    served('workflow/settle', ['press', 'w', String(fence), outcome, '1', '', ''], [reply]);
   const revoke = (leaseId: string) => served('workflow/revoke', [leaseId, 'why'], ['w', '0']);
   const process = (name: string) => new SimProcess(host, name, seededRandom(1));
   const verbs = { begin, emit, update, handoff, take, settle, revoke };

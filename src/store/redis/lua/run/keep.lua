@@ -10,7 +10,7 @@ local current, refused = check_tenure(id, lease_id)
 if not current then return refused end
 local _, now_text = clock()
 local old = redis.call('HGET', of('steps', id), name)
-local was_done, old_at, old_json = string.match(old or '', '^[^\n]*\n(%d)\n(%d+)\n(.*)$')
+local was_done, old_at, old_json = string.match(old or '', '^.-\n(%d)\n(%d+)\n(.*)$')
 -- The same request may be sent again, because its answer was lost.
 if was_done == '1' or (was_done == '0' and is_done == '0') then
   return {1, old_at, now_text}
@@ -21,7 +21,7 @@ if (not old and steps >= RUN_STEPS_MOST) or bytes > RUN_MOST_BYTES then return {
 redis.call('HSET', of('steps', id), name, keep_text(ARGV[5], is_done, old_at or now_text, json))
 if ARGV[8] ~= '' then
   local signal = redis.call('HGET', of('signals', id), ARGV[8])
-  local at, of_name, value = string.match(signal or '', '^(%d+)\n0\n([^\n]*)\n(.*)$')
+  local at, of_name, value = string.match(signal or '', '^(%d+)\n0\n(.-)\n(.*)$')
   if at then
     redis.call('HSET', of('signals', id), ARGV[8], at .. '\n1\n' .. of_name .. '\nnull')
     bytes = bytes - #value

@@ -14,7 +14,7 @@ if redis.call('HLEN', of('signals', id)) ~= tonumber(ARGV[5]) then return {3} en
 local bytes = tonumber(redis.call('HGET', key, 'bytes')) or 0
 for i = 11, #ARGV do
   local old = redis.call('HGET', of('steps', id), ARGV[i])
-  bytes = bytes - #(string.match(old or '', '^[^\n]*\n%d\n%d+\n(.*)$') or '')
+  bytes = bytes - #(string.match(old or '', '^.-\n%d\n%d+\n(.*)$') or '')
   redis.call('HDEL', of('steps', id), ARGV[i])
 end
 rest(id, name, ARGV[6] ~= '' and clock() + ARGV[6] * 1000 or nil)
