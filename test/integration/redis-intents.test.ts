@@ -105,6 +105,24 @@ describe('after a loss in part', () => {
     expect(found).toMatchObject({ kind: 'replayed', session: { id: 'b', clients: 1 } });
   });
 
+  it('I-09 a revision that is given out again after a loss is another one', async () => {
+    await start('a');
+    const advance = (change: object) =>
+      store.intents.advance('a', { state: 'RUNNING', status: '{}', ...change } as never, CALL);
+    const seen = await advance({ ifRevision: 1 });
+    if (seen.kind !== 'advanced') throw new Error(seen.kind);
+    // The store loses that change, and a client stops the session.
+    const [lost, other] = [seen.session, String(seen.session.changedAtMs + 1)];
+    await redis.cli('HSET', `${INTENT}session:a`, 'state', 'STOPPING', 'changed', other);
+    const again = { ifRevision: lost.revision, ifChangedAtMs: lost.changedAtMs };
+    expect(await advance(again)).toMatchObject({
+      kind: 'conflict',
+      session: { state: 'STOPPING' },
+    });
+    const known = { ...again, ifChangedAtMs: Number(other), state: 'ENDED' };
+    expect(await advance(known)).toMatchObject({ kind: 'advanced' });
+  });
+
   it('I-13 a session that no index names is listed again when a client asks for it', async () => {
     await start('a');
     const indexes = ['all', 'open', 'all:t', 'open:t'].map((index) => INTENT + index);
