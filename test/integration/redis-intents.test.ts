@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   CLIENTS_MOST,
+  type SessionListCall,
   type StartRequest,
   type StoredSession,
   startStream,
@@ -37,8 +38,18 @@ const start = (id: string, more?: Partial<StartRequest>) =>
   store.intents.start(request(id, more), CALL);
 const end = (id: string, ifRevision = 1) =>
   store.intents.advance(id, { ifRevision, state: 'ENDED', status: '{}' }, CALL);
-const listed = async (more: { isOpen?: boolean; tenant?: string } = {}) =>
+const listed = async (more: Partial<SessionListCall> = {}) =>
   (await store.intents.list({ ...CALL, ...more })).sessions.map(({ id }) => id);
+/** One list for each index. */
+const LISTS: readonly { readonly index: string; readonly by: Partial<SessionListCall> }[] = [
+  { index: 'all', by: {} },
+  { index: 'open', by: { isOpen: true } },
+  { index: 'all:t', by: { tenant: 't' } },
+  { index: 'open:t', by: { tenant: 't', isOpen: true } },
+  { index: 'of:all:live', by: { kind: 'live' } },
+  { index: 'of:open:live', by: { kind: 'live', isOpen: true } },
+  { index: 'label:live:l', by: { kind: 'live', label: 'l' } },
+];
 const consume = (claimMs = 60_000) =>
   store.streams.consume(START_STREAM, { ...CALL, consumer: 'w', most: 10, claimMs });
 const failure = (doing: Promise<unknown>) =>
@@ -77,11 +88,9 @@ describe('a start', () => {
   it('I-13 is later than all that were made before it, also when the clock has been set back', async () => {
     await start('a');
     const ahead = -(Date.now() + 3_600_000) * 1_000;
-    for (const index of ['all', 'open', 'all:t', 'open:t'])
-      await redis.cli('ZADD', INTENT + index, String(ahead), 'a');
+    for (const { index } of LISTS) await redis.cli('ZADD', INTENT + index, String(ahead), 'a');
     for (const id of ['b', 'c']) await start(id, { keys: [id] });
-    for (const more of [{}, { isOpen: true }, { tenant: 't' }, { tenant: 't', isOpen: true }])
-      expect(await listed(more)).toEqual(['c', 'b', 'a']);
+    for (const { by } of LISTS) expect(await listed(by)).toEqual(['c', 'b', 'a']);
     const [session] = await store.intents.read(['c'], CALL);
     expect(Math.abs((session?.createdAtMs ?? 0) - Date.now())).toBeLessThan(60_000);
   });
@@ -107,12 +116,11 @@ describe('after a loss in part', () => {
 
   it('I-13 a session that no index names is listed again when a client asks for it', async () => {
     await start('a');
-    const indexes = ['all', 'open', 'all:t', 'open:t'].map((index) => INTENT + index);
-    expect(await redis.cli('DEL', ...indexes)).toBe(4);
+    const indexes = LISTS.map(({ index }) => INTENT + index);
+    expect(await redis.cli('DEL', ...indexes)).toBe(LISTS.length);
     expect(await listed({ isOpen: true })).toEqual([]);
     expect(await start('b')).toMatchObject({ kind: 'replayed', session: { id: 'a' } });
-    for (const more of [{}, { isOpen: true }, { tenant: 't' }, { tenant: 't', isOpen: true }])
-      expect(await listed(more)).toEqual(['a']);
+    for (const { by } of LISTS) expect(await listed(by)).toEqual(['a']);
   });
 
   it('I-06 the first key leads nowhere, the second does: the session is found, and all keys lead to it', async () => {
@@ -141,8 +149,8 @@ describe('after a loss in part', () => {
     for (const id of ['b', 'c']) await redis.cli('DEL', `${INTENT}session:${id}`);
     const page = await store.intents.list({ ...CALL, most: 2 });
     expect([page.sessions.map(({ id }) => id), page.cursor]).toEqual([['d', 'a'], undefined]);
-    for (const more of [{ isOpen: true }, { tenant: 't' }]) await listed(more);
-    for (const index of ['all', 'open', 'all:t'])
+    for (const { by } of LISTS) await listed(by);
+    for (const { index } of LISTS)
       expect(await redis.cli('ZRANGE', INTENT + index, 0, -1)).toEqual(['d', 'a']);
   });
 
@@ -152,7 +160,7 @@ describe('after a loss in part', () => {
     await redis.cli('DEL', `${INTENT}session:a`);
     const call = { ...CALL, endedBeforeMs: Date.now() + 60_000, most: 2 };
     expect(await store.intents.prune(call)).toBe(2);
-    expect([await listed(), await listed({ tenant: 't' })]).toEqual([[], []]);
+    for (const { by } of LISTS) expect(await listed(by)).toEqual([]);
     expect(await redis.cli('KEYS', `${INTENT}*`)).toEqual([]);
   });
 

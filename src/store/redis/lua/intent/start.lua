@@ -3,8 +3,7 @@
 -- KEYS     [1] the bus key of streams, workflows and intents
 -- ARGV     [1] the prefix of channel names, [2] id of a new one, [3] tenant, [4] client, [5] body,
 --          [6] status, [7] priority, [8] its entry in the stream as JSON, [9] kind, [10] label,
--- then
---          the keys
+--          then the keys
 -- Returns  {1, created ms} | {2, facts, id} if there was one | {3, facts, id} if that has too many
 --          clients | {0, name} if another program's value is there
 -- Needs    lib/lanes, lib/session
@@ -20,10 +19,10 @@ end
 -- Puts a session into the indexes again: one that is in none is neither listed nor recovered.
 local function list_again(id, facts)
   if redis.call('ZSCORE', INTENT .. 'open', id) then return end
-  local place = string.format('%.0f', -1000 * facts[7])
-  for _, index in ipairs({'all', 'open', 'all:' .. facts[1], 'open:' .. facts[1]}) do
-    redis.call('ZADD', INTENT .. index, 'NX', place, id)
-  end
+  local place, tenant, kind = string.format('%.0f', -1000 * facts[7]), facts[1], facts[9]
+  local indexes = {'all', 'open', 'all:' .. tenant, 'open:' .. tenant, 'of:all:' .. kind, 'of:open:' .. kind,
+    'label:' .. kind .. ':' .. facts[10]}
+  for _, index in ipairs(indexes) do redis.call('ZADD', INTENT .. index, 'NX', place, id) end
 end
 
 local id, tenant, client, keys = ARGV[2], ARGV[3], 'c:' .. ARGV[4], {}
