@@ -13,6 +13,7 @@ const PARTS = [
   [/^fleet\/(watch|view|plan)\//, 'The state of the fleet', 'fleet-state'],
   [/^fleet\//, 'Fleet', 'fleet'],
   [/^workflow\/schema$/, 'Types of actions', 'workflow-types'],
+  [/^workflow\/(processor|processor-options|attempt|dead-letters)$/, 'Processors', 'processors'],
   [/^workflow\//, 'Workflows', 'workflows'],
   [/^intents\//, 'Intents', 'intents'],
   [/^worker\//, 'Workers', 'workers'],

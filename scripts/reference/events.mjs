@@ -55,10 +55,18 @@ const LESS_COMMON = {
   'action.failed': { target: 'billing' },
   'action.gone': { target: 'billing' },
 };
+const WORKFLOW_NOUNS = new Set(['workflow', 'function', 'action', 'processor']);
+const WORKFLOW_EVENTS = 'events-workflows';
 const DURATION_MS = 1_200;
 const COUNT = 3;
 
-export async function eventsPage(root, types) {
+/** The page that has an event of this name. */
+export function pageOfEvent(name) {
+  return WORKFLOW_NOUNS.has(name.split('.')[0]) ? WORKFLOW_EVENTS : 'events';
+}
+
+/** The events on one page, and those of workflows on another. */
+export async function eventsPages(root, types) {
   const load = (path) => import(pathToFileURL(join(root, 'dist', path)).href);
   const { LEVELS } = await load('telemetry/levels.js');
   const { sentenceOf } = await load('telemetry/sentences.js');
@@ -77,18 +85,33 @@ export async function eventsPage(root, types) {
       .filter((part) => part !== '')
       .join('\n\n');
   };
-  const nouns = byNoun(events);
-  return page({
-    title: 'Every event',
-    from: 'src/core/events.ts',
-    intro:
-      "Every event of `holdfast.on(…)` and of the shared log, with its level in the log of `holdfast up`, an example of how it reads there, and its facts. An error in the facts is an error's message once it leaves the process, and a fence is text.",
-    byHand: 'When each happens, and how to follow them, is in [Events](../events.md).',
-    body: [
+  const from = 'src/core/events.ts';
+  const byHand = 'When each happens, and how to follow them, is in [Events](../events.md).';
+  const bodyOf = (path) => {
+    const nouns = byNoun(events.filter(({ name }) => pageOfEvent(name) === path));
+    return [
       [...nouns.keys()].map((noun) => `[${noun}](#${slugOf(noun)})`).join(' · '),
       ...[...nouns].map(([noun, ones]) => [`## ${noun}`, ...ones.map(text)].join('\n\n')),
-    ].join('\n\n'),
+    ].join('\n\n');
+  };
+  const most = page({
+    title: 'Every event',
+    from,
+    byHand,
+    intro: `Every event of \`holdfast.on(…)\` and of the shared log, with its level in the log of \`holdfast up\`, an example of how it reads there, and its facts; [those of workflows](${WORKFLOW_EVENTS}.md). An error in the facts is an error's message once it leaves the process, and a fence is text.`,
+    body: bodyOf('events'),
   });
+  const ofWorkflows = page({
+    title: 'Events of workflows',
+    from,
+    byHand,
+    intro: 'The events of workflows, actions and processors; [all others](events.md).',
+    body: bodyOf(WORKFLOW_EVENTS),
+  });
+  return [
+    ['events', most],
+    [WORKFLOW_EVENTS, ofWorkflows],
+  ];
 }
 
 /** Every event with the sentence that a log has for it. */

@@ -1,6 +1,7 @@
 // Every metric, as the catalogue of the server has it.
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { pageOfEvent } from './events.mjs';
 import { code, page, slugOf, table } from './page.mjs';
 
 /** A label with more values than this has the names of something else, which has a page. */
@@ -45,7 +46,9 @@ function fedBy({ name, feeds, ask, isServers }) {
   if (name === 'events_total') return 'every event';
   if (feeds.length > 0) {
     const events = [...new Set(feeds.map(({ event }) => event))];
-    return events.map((event) => `[\`${event}\`](events.md#${slugOf(event)})`).join(', ');
+    return events
+      .map((event) => `[\`${event}\`](${pageOfEvent(event)}.md#${slugOf(event)})`)
+      .join(', ');
   }
   if (isServers) return 'the server';
   return ask === undefined ? 'the package' : 'asked at each scrape';

@@ -3,7 +3,7 @@ import { apiPages } from './api.mjs';
 import { commandLinePages } from './command-line.mjs';
 import { configurationPage } from './configuration.mjs';
 import { errorsPage } from './errors.mjs';
-import { eventsPage } from './events.mjs';
+import { eventsPages } from './events.mjs';
 import { httpPages } from './http.mjs';
 import { messagesPage } from './messages.mjs';
 import { metricsPage } from './metrics.mjs';
@@ -17,7 +17,7 @@ export async function referencePages(root) {
     ...(await commandLinePages(root)),
     ['configuration', configurationPage(root, types)],
     ['errors', await errorsPage(root, types)],
-    ['events', await eventsPage(root, types)],
+    ...(await eventsPages(root, types)),
     ...(await httpPages(root)),
     ['messages', await messagesPage(root, types)],
     ['metrics', await metricsPage(root)],
