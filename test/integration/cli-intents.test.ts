@@ -75,10 +75,10 @@ describe.concurrent.each(places)('intents on %s, from the command line', (_, pla
       });
       const [head, row] = table.stdout.split('\n').map((line) => line.split(/ {2,}/));
       expect(head?.join(' ')).toBe(
-        'ID STATE REASON TARGET PROFILE CLIENTS AGE SLOT WORKER PROGRESS',
+        'ID STATE REASON KIND KEY PARAMS CLIENTS AGE SLOT WORKER PROGRESS',
       );
       expect(row).toEqual([
-        ...[recording.id, 'NEW', '-', 'rec-7 from 12 min', 'default', '1'],
+        ...[recording.id, 'NEW', '-', 'vod', 'rec-7 from 12 min', 'default', '1'],
         ...[expect.stringMatching(/^\d+ m?s$/), '-', '-', '-'],
       ]);
       expect(await json(at, 'sessions', 'ls', '--kind', 'vod', '--state', 'ended')).toEqual([]);
@@ -201,6 +201,12 @@ describe.concurrent('holdfast intents', () => {
       const listed = await cli(['sessions', 'ls', '--kind', 'poll'], { at });
       expect(listed).toMatchObject({ code: 0, stdout: expect.stringMatching(/^a +free/m) });
       expect(listed.stderr).toBe("holdfast: 'sessions ls' of targets is now 'targets ls'\n");
+      const free = await cli(['sessions', 'ls', '--state', 'free'], { at });
+      expect(free).toMatchObject({ stdout: listed.stdout, stderr: listed.stderr });
+      // Targets have these states by now, too, and never had them under the old name.
+      const running = await cli(['sessions', 'ls', '--state', 'starting,running'], { at });
+      expect(running).toMatchObject({ code: 0, stderr: '' });
+      expect(running.stdout).toMatch(/^There are no such sessions\./);
       const removed = await cli(['sessions', 'rm', 'a', '--json'], { at });
       expect(removed).toMatchObject({ code: 0, stderr: '' });
       const help = await cli(['sessions', '--help'], { at });
@@ -213,7 +219,7 @@ describe.concurrent('holdfast intents', () => {
     const long = 'x'.repeat(513);
     const cases: [readonly string[], number, RegExp, Record<string, string>?][] = [
       [['intents'], 64, /Usage/],
-      [['intents', 'start'], 64, /missing required argument 'REF'/],
+      [['intents', 'start'], 64, /REF is missing: give the channel to start, or use --kind/],
       [['intents', 'start', ''], 64, /REF is ""/],
       [['intents', 'start', long], 64, /REF is .*513 characters/],
       [['intents', 'start', 'a\u0007'], 64, /REF is "a\\u0007"/],
@@ -225,13 +231,19 @@ describe.concurrent('holdfast intents', () => {
       [['intents', 'start', 'a', '--recording', '--at', '0.5ms'], 64, /--at is 0.5: it is a whole/],
       [['intents', 'stop', 'a/b'], 64, /SESSION is "a\/b"/],
       [['intents', 'stop', 'a', '--client', ''], 64, /--client is ""/],
-      [['sessions', 'ls', '--kind', 'tape'], 64, /Allowed choices are live, vod/],
-      [['sessions', 'ls', '--kind', 'live', '--state', 'polled'], 64, /--state is "polled"/],
+      [['intents', 'start', '--key', 'a'], 64, /--key and --params need a kind/],
       [
-        ['targets', 'ls', '--state', 'RUNNING'],
+        ['intents', 'start', 'a', '--kind', 'tape'],
         64,
-        /--state is "RUNNING": the states of targets are/,
+        /with --kind, give --key and --params only/,
       ],
+      [['intents', 'start', '--kind', 'a/b'], 64, /--kind is "a\/b": the name of a kind is/],
+      [['intents', 'start', '--kind', 'tape', '--params', '[]'], 64, /--params is an array/],
+      [['intents', 'stop', '--kind', 'a/b', '--key', 'a'], 64, /--kind is "a\/b"/],
+      [['sessions', 'ls', '--kind', 'a/b'], 64, /--kind is "a\/b": the name of a kind is/],
+      [['sessions', 'ls', '--key', 'a'], 64, /--key needs a kind: use it with --kind/],
+      [['sessions', 'ls', '--kind', 'live', '--state', 'polled'], 64, /--state is "polled"/],
+      [['targets', 'ls', '--state', 'ENDED'], 64, /--state is "ENDED": the states of targets are/],
       [['intents', 'start', 'a'], 78, /at least 32 bytes/, { HOLDFAST_IDEM_SECRET: 'canary' }],
       [['intents', 'start', 'a'], 78, /V3_API_LEASES/, { HOLDFAST_V3_API_LEASES: 'perhaps' }],
     ];

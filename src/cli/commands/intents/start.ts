@@ -88,7 +88,8 @@ function intentOf(
   }
   if (key !== undefined || params !== undefined)
     throw usageError('--key and --params need a kind: use them with --kind.');
-  if (ref === undefined) throw usageError('give the channel to start, or --kind.');
+  if (ref === undefined)
+    throw usageError('REF is missing: give the channel to start, or use --kind.');
   return channelOf(ref, given);
 }
 

@@ -8,7 +8,7 @@ import type { Context } from '../../context.ts';
 import { CliError, EXIT, type Exit, usageError } from '../../exit-codes.ts';
 import { withHoldfast } from '../../opening.ts';
 import { counted, printable } from '../../ui/text.ts';
-import { checkTyped, intentOptions } from './submission.ts';
+import { checkTyped, checkTypedKind, intentOptions } from './submission.ts';
 
 export interface StopFlags {
   readonly kind?: string;
@@ -36,6 +36,7 @@ async function stopKey(
   { kind, key }: { kind: string; key: string },
   { client, tenant = DEFAULT_TENANT, force = false }: StopFlags,
 ): Promise<Exit> {
+  checkTypedKind(kind);
   const by = { tenant, client };
   const stopped = await withHoldfast(flags, async (holdfast, settings) => {
     const intents = holdfast.intents(intentOptions(settings));

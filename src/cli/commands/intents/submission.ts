@@ -8,6 +8,7 @@ import {
   type Requester,
 } from '../../../intents/intent.ts';
 import type { IntentOptions } from '../../../intents/intents.ts';
+import { isKindName, KIND_NAME_RULE } from '../../../intents/kind.ts';
 
 /** The names of an intent's fields on the command line. */
 const TYPED: Readonly<Record<string, string>> = {
@@ -33,6 +34,12 @@ export function checkTyped(intent: Intent, by: Requester): void {
     const { field, value, rule } = error;
     throw new ConfigError({ field: TYPED[field] ?? field, value, rule });
   }
+}
+
+/** Refuses an invalid name of a kind, before the store is opened. */
+export function checkTypedKind(kind: string): void {
+  if (!isKindName(kind))
+    throw new ConfigError({ field: '--kind', value: kind, rule: KIND_NAME_RULE });
 }
 
 /** The intent options. The environment wins over the configuration. */

@@ -7,14 +7,17 @@ import type { IntentSession } from '../../../intents/intent-session.ts';
 import type { SessionQuery } from '../../../intents/intents.ts';
 import { SESSION_STATES, type SessionState } from '../../../store/port/intent-store.ts';
 import type { Context } from '../../context.ts';
-import { CliError, EXIT, type Exit } from '../../exit-codes.ts';
+import { CliError, EXIT, type Exit, usageError } from '../../exit-codes.ts';
 import { withHoldfast } from '../../opening.ts';
 import { writeList } from '../../ui/listing.ts';
-import { listTargets, showTarget, TARGET_STATES } from '../targets/targets.ts';
+import { checkTypedKind } from '../intents/submission.ts';
+import { listTargets, showTarget } from '../targets/targets.ts';
 import { describedSession, SESSION_HEAD, sessionJson, sessionRow } from './session-text.ts';
 
 /** Sessions read in one request. */
 const PAGE = 500;
+/** The states of targets when they were called sessions. Newer ones name sessions. */
+const OLD_STATES = ['polled', 'free', 'paused', 'unreadable'];
 /** Reading leaves no trace in the shared log. */
 const READ_ONLY = { history: 'off' } as const;
 
@@ -31,10 +34,12 @@ export async function listSessions(
   { kind, key, state }: SessionListFlags,
 ): Promise<Exit> {
   const { flags, output } = context;
-  if (kind === 'poll' || (kind === undefined && namesTargetState(state))) {
+  if (kind === 'poll' || (kind === undefined && namesOldState(state))) {
     output.note("'sessions ls' of targets is now 'targets ls'");
     return listTargets(context, prefix, { state });
   }
+  if (kind !== undefined) checkTypedKind(kind);
+  else if (key !== undefined) throw usageError('--key needs a kind: use it with --kind.');
   const states = state === undefined ? undefined : statesOf(state);
   const nowMs = systemClock.wallMs();
   await withHoldfast(
@@ -73,9 +78,9 @@ function startFlags(kind: string | undefined): string {
 }
 
 /** An old call that listed targets by their state. */
-function namesTargetState(state: string | undefined): boolean {
+function namesOldState(state: string | undefined): boolean {
   const words = state?.split(',').map((word) => word.trim().toLowerCase()) ?? [];
-  return words.length > 0 && words.every((word) => TARGET_STATES.includes(word));
+  return words.length > 0 && words.every((word) => OLD_STATES.includes(word));
 }
 
 function statesOf(text: string): SessionState[] {

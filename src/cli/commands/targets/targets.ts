@@ -26,7 +26,7 @@ interface Row {
   readonly why?: string;
 }
 
-export const TARGET_STATES = [
+const TARGET_STATES = [
   'polled',
   'free',
   'paused',
