@@ -29,6 +29,7 @@ export type { Lease, LeaseSet } from './lease/lease.ts';
 export type {
   ReleaseOptions,
   ReleaseResult,
+  StopOptions,
   TransferOptions,
   TransferResult,
 } from './lease/release.ts';
@@ -93,6 +94,7 @@ export type { HttpResult } from './fleet/poll/http/http-poller.ts';
 export { ZONES, type Zone } from './fleet/poll/http/addresses.ts';
 export type {
   StoredResult,
+  TargetOutcome,
   WorkOutcome,
   WorkOutcome as PollOutcome,
 } from './fleet/poll/result-writer.ts';

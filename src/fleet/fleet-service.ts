@@ -69,16 +69,16 @@ export interface FleetWork extends TargetWork {
 }
 
 /** `giveUp` leaves the lease of a target to expire, although work on it has not stopped. */
-type MakeWork<W> = (
+type MakeWork = (
   targets: TargetSource,
   results: ResultWriter | null,
   giveUp: (id: string) => void,
-) => W;
+) => FleetWork;
 
-export class FleetService<W extends FleetWork> implements AsyncDisposable {
+export class FleetService implements AsyncDisposable {
   /** Which instance owns which target, and why. */
   readonly manager: LeaseManager;
-  protected readonly work: W;
+  readonly #work: FleetWork;
   readonly #rt: Runtime;
   readonly #targets: TargetSource;
   readonly #results: ResultWriter | null;
@@ -89,7 +89,7 @@ export class FleetService<W extends FleetWork> implements AsyncDisposable {
     rt: Runtime,
     leases: Leases,
     { targetIds, ...options }: FleetServiceOptions & { targetIds: TargetIds },
-    makeWork: MakeWork<W>,
+    makeWork: MakeWork,
   ) {
     checkFleetOptions(options);
     const { weight = MIN_WEIGHT, discovery = DEFAULT_DISCOVERY } = options;
@@ -101,10 +101,10 @@ export class FleetService<W extends FleetWork> implements AsyncDisposable {
           )
         : listedTargets(options.targets);
     this.#results = options.results === 'off' ? null : new ResultWriter(rt);
-    this.work = makeWork(this.#targets, this.#results, (id) => this.manager.abandon(id));
+    this.#work = makeWork(this.#targets, this.#results, (id) => this.manager.abandon(id));
     this.manager = new LeaseManager(rt, leases, {
       targets: this.#targets,
-      work: this.work,
+      work: this.#work,
       timings: timingsOf(options),
       weight,
       discoverEveryMs:
@@ -121,7 +121,7 @@ export class FleetService<W extends FleetWork> implements AsyncDisposable {
 
   /** How many polls or tasks are under way. */
   get inFlight(): number {
-    return this.work.inFlight;
+    return this.#work.inFlight;
   }
 
   /**
@@ -146,7 +146,7 @@ export class FleetService<W extends FleetWork> implements AsyncDisposable {
   /** Why a target is where it is, as far as this instance knows; null for an unknown target. */
   explain(id: string): Explanation | null {
     const explanation = this.manager.explain(id);
-    const described = explanation === null ? null : this.work.describe(id);
+    const described = explanation === null ? null : this.#work.describe(id);
     if (explanation === null || described === null) return explanation;
     return { ...explanation, text: `${explanation.text} ${described}` };
   }
@@ -156,22 +156,22 @@ export class FleetService<W extends FleetWork> implements AsyncDisposable {
   }
 
   #onChanged(id: string): void {
-    this.work.reschedule(id);
+    this.#work.reschedule(id);
     // A result may have been written after the target was removed, before this instance knew.
     if (this.#targets.get(id) === undefined) this.#results?.remove(id);
   }
 
   async #stop(withinMs: number): Promise<void> {
     const { clock } = this.#rt;
-    this.work.close();
+    this.#work.close();
     const patience = clock.after(withinMs * WORK_SHARE, () =>
-      this.work.stopAll(new ClosedError({ operation: 'work on a target' })),
+      this.#work.stopAll(new ClosedError({ operation: 'work on a target' })),
     );
     const leftMs = timeLeft(clock, withinMs);
     await this.manager.stop(withinMs - Math.min(withinMs * RESULTS_SHARE, MAX_RESULTS_MS));
     patience.cancel();
     await this.#results?.close(leftMs());
-    await isDoneWithin(clock, leftMs(), this.work.dispose());
+    await isDoneWithin(clock, leftMs(), this.#work.dispose());
     this.#targets.close();
     this.#unlisten();
   }

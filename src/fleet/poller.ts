@@ -46,7 +46,7 @@ const DEFAULT_TIMEOUT = '30s';
 const DEFAULT_CONCURRENCY = 64;
 const DEFAULT_MAX_BACKOFF = '1m';
 
-export class Poller extends FleetService<PollScheduler> {
+export class Poller extends FleetService {
   constructor(rt: Runtime, leases: Leases, targetIds: TargetIds, options: PollerOptions) {
     checkPollerOptions(options);
     const { every = DEFAULT_EVERY, timeout = DEFAULT_TIMEOUT, poll, http } = options;

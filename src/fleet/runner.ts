@@ -85,7 +85,7 @@ const DEFAULT_BACKOFF = '1s..1m';
 /** A task that was told to stop gets this long, or `stop`, before it is reported as stuck. */
 const MIN_GRACE_MS = 1_000;
 
-export class Runner extends FleetService<TaskScheduler> {
+export class Runner extends FleetService {
   constructor(rt: Runtime, leases: Leases, environment: RunnerEnvironment, given: RunnerOptions) {
     checkRunnerOptions(given);
     const options = given.command === undefined ? given : withGrace(given);

@@ -47,15 +47,14 @@ export interface KindContext {
   progress(value: unknown): void;
 }
 
-/** Functions of declarations are compared as methods are, so that a list may have several kinds. */
-type KindFunctionOf<P> = {
-  run(params: P, context: KindContext): unknown;
-};
 /**
  * Runs for a session. Its result is kept with the session, if it can be JSON. It has to end when
  * `signal` fires: no lease is released before that.
  */
-export type KindFunction<P = unknown> = KindFunctionOf<P>['run'];
+// A method, because methods are compared in both directions: so a list may have several kinds.
+export type KindFunction<P = unknown> = {
+  run(params: P, context: KindContext): unknown;
+}['run'];
 
 export interface KindCommand {
   /**

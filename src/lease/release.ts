@@ -17,7 +17,7 @@ import type { LeasePolicy } from './timings.ts';
 const MAX_WORK_MS = 24 * 3_600_000;
 
 /** When the work of a lease that ends has stopped. */
-interface StopOptions {
+export interface StopOptions {
   /**
    * Resolves when the work has stopped; until then the lease is kept and renewed. Default: it has
    * stopped.

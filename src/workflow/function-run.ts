@@ -18,7 +18,7 @@ import type { Runtime } from '../store/runtime.ts';
 import type { ActionFailure } from './action.ts';
 import { failureOf } from './attempt.ts';
 import { StepFailedError, WorkflowStepError } from './errors.ts';
-import type { Orchestrator } from './orchestrator.ts';
+import { type Orchestrator, runOf } from './orchestrator.ts';
 import { type RetryLimits, retryPauseMs } from './retry-policy.ts';
 import { runsOf } from './runs-of.ts';
 import type { WaitFact } from './workflow-run.ts';
@@ -77,18 +77,18 @@ export class FunctionRun {
   async leave(withinMs: number): Promise<void> {
     const order = this.#order;
     if (order === null) return this.#leave();
-    await isDoneWithin(this.#rt.clock, withinMs, order.steps.close());
+    await isDoneWithin(this.#rt.clock, withinMs, runOf(order).close());
     const waits = { signal: 'another instance' };
     await this.#pause(order, { phase: 'suspended', wakeInMs: 0, waits }).catch(() => {});
     this.#leave();
   }
 
   async #serve(order: Orchestrator): Promise<void> {
-    const loaded = await order.steps.load();
+    const loaded = await runOf(order).load();
     const { run } = loaded;
     const hasEnded = run === null || run.phase === 'done' || run.phase === 'failed';
     if (hasEnded || run.function !== this.#settings.name) return;
-    order.steps.onIdle = (waits) => this.#suspend(order, waits);
+    runOf(order).onIdle = (waits) => this.#suspend(order, waits);
     const lost = new Promise<Ending>((resolve) => {
       order.signal.addEventListener('abort', () => resolve({ kind: 'over' }), { once: true });
     });
@@ -107,7 +107,7 @@ export class FunctionRun {
   }
 
   async #suspend(order: Orchestrator, waits: readonly WaitFact[]): Promise<boolean> {
-    const nowMs = order.steps.nowMs();
+    const nowMs = runOf(order).nowMs();
     const untilMs = waits.flatMap((wait) => wait.untilMs ?? []);
     const wakeInMs = untilMs.length === 0 ? null : Math.max(0, Math.min(...untilMs) - nowMs);
     const { workflowId: workflow } = order;
@@ -157,7 +157,7 @@ export class FunctionRun {
 
   /** A signal that comes meanwhile is kept, and changes nothing about the end. */
   async #pauseKnowingAll(order: Orchestrator, step: Partial<PauseStep>): Promise<void> {
-    while ((await this.#pause(order, step)).kind === 'signalled') await order.steps.refresh();
+    while ((await this.#pause(order, step)).kind === 'signalled') await runOf(order).refresh();
   }
 
   async #pause(order: Orchestrator, step: Partial<PauseStep>): Promise<PauseReply> {

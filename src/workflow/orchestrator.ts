@@ -105,9 +105,16 @@ interface CallFacts {
   readonly payload: string;
 }
 
+/** What is kept of a workflow's function, for the class that runs it. */
+export let runOf: (order: Orchestrator) => WorkflowRun;
+
 export class Orchestrator<A extends ActionDefinitions = ActionDefinitions, S = unknown>
   implements AsyncDisposable
 {
+  static {
+    runOf = (order) => order.#named;
+  }
+
   /** Actions of earlier tenures without a result. The claim emitted them again, with new epochs. */
   readonly reemitted: readonly Action[];
   /** Actions of a revoked tenure without a result. The claim dropped them. */
@@ -162,11 +169,6 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions, S = u
 
   get state(): S {
     return this.#state;
-  }
-
-  /** What is kept of the workflow's function. For the class that runs it. */
-  get steps(): WorkflowRun {
-    return this.#named;
   }
 
   /** Fires when this tenure is over, for any reason. */

@@ -23,7 +23,7 @@ import { plainCopy } from './plain-data.ts';
 import { PollHistory, type RecentPoll } from './poll-history.ts';
 
 /** How a poll ended, or how a task is doing. */
-interface Outcome {
+export interface TargetOutcome {
   readonly ok: boolean;
   /** How long the poll took; for a task, how long it has run. */
   readonly tookMs: number;
@@ -40,13 +40,13 @@ interface Outcome {
 }
 
 /** What a poll or a task reports. */
-export interface WorkOutcome extends Outcome {
+export interface WorkOutcome extends TargetOutcome {
   /** How long until the target is polled again after a failure, or its task is started again. */
   readonly nextInMs?: number;
 }
 
 /** The record `result:<target id>`. */
-export interface StoredResult extends Outcome {
+export interface StoredResult extends TargetOutcome {
   /** When the poll ended, or the state of the task began, in milliseconds since 1970. */
   readonly at: number;
   /** When it is polled or started again after a failure, in milliseconds since 1970. */

@@ -1,6 +1,6 @@
 import type { HoldfastConfig } from '../../../config.ts';
 import { ConfigError } from '../../../core/errors.ts';
-import type { FleetService, FleetWork } from '../../../fleet/fleet-service.ts';
+import type { FleetService } from '../../../fleet/fleet-service.ts';
 import type { Holdfast } from '../../../holdfast.ts';
 
 /** The options of pollers in a configuration. */
@@ -20,10 +20,7 @@ const FOR_POLLER = [
 const FOR_RUNNER = ['weight', 'ttl', 'results', 'discovery'];
 
 /** Makes what the instance does with its targets: it polls them, or runs a task for each. */
-export function fleetServiceOf(
-  holdfast: Holdfast,
-  settings: HoldfastConfig,
-): FleetService<FleetWork> {
+export function fleetServiceOf(holdfast: Holdfast, settings: HoldfastConfig): FleetService {
   const { runner } = settings;
   if (runner === undefined) return holdfast.poller(pollerOptions(settings));
   if (settings.poll !== undefined) {

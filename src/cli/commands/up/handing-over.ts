@@ -1,5 +1,5 @@
 import { systemClock } from '../../../core/clock.ts';
-import type { FleetService, FleetWork } from '../../../fleet/fleet-service.ts';
+import type { FleetService } from '../../../fleet/fleet-service.ts';
 import type { Log } from '../../../telemetry/log.ts';
 import type { Worker } from '../../../worker/worker.ts';
 import type { StatusOutput } from '../../ui/status-output.ts';
@@ -59,7 +59,7 @@ async function endSessions(worker: Worker, log: Log, withinMs: number): Promise<
 }
 
 async function handOver(
-  { holdfast, poller, log }: Instance & { poller: FleetService<FleetWork> },
+  { holdfast, poller, log }: Instance & { poller: FleetService },
   withinMs: number,
 ): Promise<Outcome> {
   const startMs = systemClock.monotonicMs();
@@ -97,7 +97,7 @@ async function showProgress(
   status.clear();
 }
 
-function handingOver({ manager, inFlight }: FleetService<FleetWork>, targets: string): string {
+function handingOver({ manager, inFlight }: FleetService, targets: string): string {
   const running = inFlight > 0 ? `, ${inFlight} running` : '';
   return `handing over ${targets} … ${manager.ownedSessions().length} left${running}`;
 }

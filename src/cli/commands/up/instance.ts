@@ -1,4 +1,4 @@
-import type { FleetService, FleetWork } from '../../../fleet/fleet-service.ts';
+import type { FleetService } from '../../../fleet/fleet-service.ts';
 import type { Holdfast } from '../../../holdfast.ts';
 import type { Log } from '../../../telemetry/log.ts';
 import type { Worker } from '../../../worker/worker.ts';
@@ -9,7 +9,7 @@ import type { UpServer } from './up-server.ts';
 export interface Instance {
   readonly holdfast: Holdfast;
   /** Present with the role `poller`: a poller or a runner. */
-  readonly poller: FleetService<FleetWork> | null;
+  readonly poller: FleetService | null;
   /** Present with the role `worker`. */
   readonly worker: Worker | null;
   /** Present with the role `api`. */
