@@ -37,6 +37,7 @@ export async function workUnder<T>(
       lease,
       isHeld: () => lease.isHeld(),
       assertHeld: () => lease.assertHeld(),
+      guard: (transaction) => lease.guard(transaction),
     });
   } finally {
     // Never throws, so it does not mask an error of the work.

@@ -1,0 +1,39 @@
+import type { Call } from '../../port/store.ts';
+import type { PostgresConnection } from '../postgres-connection.ts';
+import { statement } from '../statement.ts';
+
+/** A hint as a function returns it: the topic, with its prefix, and the message. */
+export type ReturnedHint = readonly [topic: string, message: string];
+
+/** The functions of the schema, over one connection. */
+export class FunctionConnection {
+  readonly #connection: PostgresConnection;
+  readonly #schema: string;
+  readonly scope: string;
+  readonly #send: (hints: readonly ReturnedHint[]) => void;
+
+  /** `send` sends the hints that a function returns, after its transaction has committed. */
+  constructor(
+    connection: PostgresConnection,
+    schema: string,
+    scope: string,
+    send: (hints: readonly ReturnedHint[]) => void,
+  ) {
+    this.#connection = connection;
+    this.#schema = schema;
+    this.scope = scope;
+    this.#send = send;
+  }
+
+  /** Calls a function with a request in this store's scope. */
+  async call<R>(operation: string, name: string, request: object, call: Call): Promise<R> {
+    const text = JSON.stringify({ scope: this.scope, ...request });
+    const { timeoutMs } = call;
+    const sql = statement(name, text, { schema: this.#schema, timeoutMs });
+    return JSON.parse((await this.#connection.run(operation, sql, timeoutMs)) ?? 'null') as R;
+  }
+
+  send(hints: readonly ReturnedHint[]): void {
+    if (hints.length > 0) this.#send(hints);
+  }
+}
