@@ -55,8 +55,7 @@ export async function openStore(
   }
   if (isAdoptablePostgres(store) || (typeof store === 'string' && /^postgres(ql)?:/.test(store))) {
     const { openPostgresStore } = await import('./postgres/postgres-store.ts');
-    const opened = await openPostgresStore(store, options);
-    return { store: offersWork(opened) ? opened : coordinationOnly(opened), owned: true };
+    return { store: await openPostgresStore(store, options), owned: true };
   }
   // An address may hold a password: only its scheme is shown.
   const shown = typeof store === 'string' ? (scheme ?? 'text without a scheme') : store;

@@ -2,7 +2,7 @@ import { PGlite } from '@electric-sql/pglite';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
-import { coordinationConformance as storeConformance } from '../../testing/conformance/conformance.ts';
+import { storeConformance } from '../../testing/conformance/conformance.ts';
 import { type Pgbouncer, startPgbouncer } from '../support/pgbouncer.ts';
 import { advanceBy, MOVABLE_CLOCK } from '../support/postgres-clock.ts';
 import {
@@ -44,7 +44,7 @@ for (const [name, { from, prefix, schema }] of Object.entries(ways))
       open: async () => {
         const store = await openPostgresStore(from(), { prefix });
         return {
-          store: store as never,
+          store,
           elapse: async (ms) => void (await server.sql(advanceBy(ms, schema))),
           dispose: () => store.close(),
         };
@@ -60,7 +60,7 @@ storeConformance(
     open: async () => {
       const options = { prefix: 'pooled:', quarantine: 'off' } as const;
       const store = await openPostgresStore(`${pgbouncer.url}?schema=pooled`, options);
-      return { store: store as never, elapse: wait, dispose: () => store.close() };
+      return { store, elapse: wait, dispose: () => store.close() };
     },
   },
   { describe, it: it.concurrent },
@@ -78,7 +78,7 @@ storeConformance(
     open: async () => {
       const store = await openPostgresStore(db);
       return {
-        store: store as never,
+        store,
         elapse: async (ms) => void (await db.exec(advanceBy(ms))),
         dispose: () => store.close(),
       };

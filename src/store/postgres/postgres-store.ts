@@ -10,7 +10,7 @@ import type { Examination } from '../port/examination.ts';
 import type { GuardStore } from '../port/guard-store.ts';
 import { DEFAULT_MAX_TTLS, type MaxTtls } from '../port/keyspaces.ts';
 import { checkPrefix } from '../port/prefix.ts';
-import type { CoordinationStore } from '../port/store.ts';
+import type { Store } from '../port/store.ts';
 import { DEFAULT_SCHEMA, type PostgresAddress, parseAddress } from './address.ts';
 import type { AdoptablePostgres } from './adoptable.ts';
 import { adoptedDialer, type PostgresDialer, type PostgresLink, urlDialer } from './dialer.ts';
@@ -21,9 +21,14 @@ import { PostgresEra } from './postgres-era.ts';
 import { guardStatement, statement } from './statement.ts';
 import { PostgresBounds } from './verbs/bounds.ts';
 import { FunctionConnection } from './verbs/function-connection.ts';
+import { PostgresIntents } from './verbs/intents.ts';
 import { PostgresLeases } from './verbs/leases.ts';
+import { PostgresLog } from './verbs/log.ts';
 import { PostgresMembers } from './verbs/members.ts';
+import { PostgresRecords } from './verbs/records.ts';
 import { PostgresSignals } from './verbs/signals.ts';
+import { PostgresStreams } from './verbs/streams.ts';
+import { PostgresWorkflows } from './verbs/workflows.ts';
 
 export interface PostgresStoreOptions {
   /** Put before every name; default none. Stores with the same prefix share their leases. */
@@ -56,7 +61,7 @@ const SWEEP_TIMEOUT_MS = 10_000;
 export async function openPostgresStore(
   from: string | AdoptablePostgres,
   options: PostgresStoreOptions = {},
-): Promise<CoordinationStore> {
+): Promise<Store> {
   const rt = {
     clock: options.clock ?? systemClock,
     random: options.random ?? systemRandom,
@@ -83,11 +88,16 @@ function adoptedAddress(schema = DEFAULT_SCHEMA): PostgresAddress {
   return parseAddress(`postgres:///?schema=${schema}`);
 }
 
-class PostgresStore implements CoordinationStore {
+class PostgresStore implements Store {
   readonly name: string;
   readonly leases: PostgresLeases;
   readonly members: PostgresMembers;
   readonly signals: PostgresSignals;
+  readonly records: PostgresRecords;
+  readonly log: PostgresLog;
+  readonly streams: PostgresStreams;
+  readonly workflows: PostgresWorkflows;
+  readonly intents: PostgresIntents;
   readonly bounds: PostgresBounds;
   readonly guard: GuardStore;
   readonly #rt: BaseRuntime;
@@ -128,6 +138,11 @@ class PostgresStore implements CoordinationStore {
     const workFunctions = functions(this.#workConnection);
     this.leases = new PostgresLeases(leaseFunctions, workFunctions, this.#era, name);
     this.members = new PostgresMembers(workFunctions);
+    this.records = new PostgresRecords(workFunctions);
+    this.log = new PostgresLog(workFunctions);
+    this.streams = new PostgresStreams(workFunctions);
+    this.workflows = new PostgresWorkflows(workFunctions, this.#era);
+    this.intents = new PostgresIntents(workFunctions);
     this.guard = { sql: (key, fence) => guardStatement(schema, prefix + key, fence) };
     this.bounds = new PostgresBounds(work, schema, this.#era);
     const round = () => this.#sweep();
@@ -203,6 +218,9 @@ class PostgresStore implements CoordinationStore {
     const options = { schema: this.#address.schema, timeoutMs: SWEEP_TIMEOUT_MS };
     const sql = statement('server_sweep', this.#sweptTo, options);
     this.#sweptTo = (await this.#workConnection.run('sweep', sql, SWEEP_TIMEOUT_MS)) ?? '';
-    return this.#sweptTo === '' ? undefined : 0;
+    if (this.#sweptTo !== '') return 0;
+    const removals = statement('record_sweep', '', options);
+    await this.#workConnection.run('sweep', removals, SWEEP_TIMEOUT_MS);
+    return undefined;
   }
 }

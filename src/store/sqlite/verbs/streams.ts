@@ -15,6 +15,7 @@ import {
   type StreamStore,
   streamTopic,
 } from '../../port/stream-store.ts';
+import { asJson, pageOf, positionOf } from '../../values.ts';
 import type { Transactions } from '../file/lock-queue.ts';
 import type { Tx, TxSignals } from '../file/sqlite-connection.ts';
 import {
@@ -31,7 +32,6 @@ import {
   putAside,
   rest,
 } from '../tables/lanes.ts';
-import { asJson, pageOf, positionOf } from './values.ts';
 
 export class SqliteStreams implements StreamStore {
   readonly #transactions: Transactions;
