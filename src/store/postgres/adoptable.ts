@@ -12,9 +12,11 @@ export interface AdoptablePgPool {
 
 /** A `Client` of `pg`. Holdfast opens connections of its own to the same database. */
 export interface AdoptablePgClient {
-  readonly connectionParameters: object;
-  readonly ssl: unknown;
-  query(...args: never[]): unknown;
+  readonly host: string;
+  readonly port: number;
+  readonly user?: string | undefined;
+  readonly database?: string | undefined;
+  connect(): Promise<unknown>;
 }
 
 /** A PGlite database: for tests, in one process. */
@@ -31,7 +33,7 @@ export function isPool(value: object): value is AdoptablePgPool {
 }
 
 export function isClient(value: object): value is AdoptablePgClient {
-  return 'connectionParameters' in value && 'query' in value;
+  return 'host' in value && 'port' in value && 'query' in value && 'connect' in value;
 }
 
 export function isPglite(value: object): value is AdoptablePglite {

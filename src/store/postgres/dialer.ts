@@ -93,10 +93,10 @@ function classOf(from: AdoptablePgPool | AdoptablePgClient): PgClientClass | und
 }
 
 /** The password is not enumerable there, so each setting is named. */
-function configOf({ connectionParameters, ssl }: AdoptablePgClient): object {
-  const names = ['user', 'password', 'database', 'host', 'port'];
-  const known = connectionParameters as Record<string, unknown>;
-  return { ...Object.fromEntries(names.map((name) => [name, known[name]])), ssl };
+function configOf(client: AdoptablePgClient): object {
+  const { user, database, host, port } = client;
+  const { password, ssl } = client as { readonly password?: unknown; readonly ssl?: unknown };
+  return { user, database, host, port, password, ssl };
 }
 
 async function dialPg(

@@ -1,6 +1,8 @@
 import type { Finding } from '../port/examination.ts';
 import type { PostgresLink } from './dialer.ts';
+import { within } from './statement.ts';
 
+const FACTS_MS = 5_000;
 const MIN_VERSION = 130_000;
 /** Any fence is lower for years to come. A clock that is further off gives fences that are not. */
 const MAX_OFFSET_MS = 5_000;
@@ -35,7 +37,7 @@ const FACTS = `SELECT json_build_object(
 )::text`;
 
 export async function readFacts(link: Pick<PostgresLink, 'query'>): Promise<ServerFacts> {
-  return JSON.parse((await link.query(FACTS)) ?? '{}') as ServerFacts;
+  return JSON.parse((await link.query(within(FACTS_MS, FACTS))) ?? '{}') as ServerFacts;
 }
 
 /** What is wrong with the server for leases, as sentences; empty if nothing. */

@@ -3,11 +3,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { StoreUnreachableError, StoreUnsuitableError } from '../../core/errors.ts';
 import type { PostgresLink } from './dialer.ts';
 import { isServerError } from './failures.ts';
-import { literal } from './statement.ts';
+import { literal, within } from './statement.ts';
 
 /** The version of tables and functions. A later one in the database is refused. */
 export const SCHEMA_VERSION = 1;
 
+/** No step of the installation takes longer. */
+const INSTALL_MS = 30_000;
 const SQL = new URL('./sql/', import.meta.url);
 
 export interface InstallOptions {
@@ -44,9 +46,8 @@ export async function isInstalled(
 /** A comment on the schema says its version: every role can read it. Null: not installed. */
 export async function installedVersion(link: PostgresLink, schema: string): Promise<number | null> {
   // Not to_regnamespace: it may answer from a cache that is older than the lock of `install`.
-  const text = await link.query(
-    `SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = ${literal(schema)}`,
-  );
+  const sql = `SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = ${literal(schema)}`;
+  const text = await link.query(within(INSTALL_MS, sql));
   const version = /^Holdfast, version (\d+)/.exec(text ?? '')?.[1];
   return version === undefined ? null : Number(version);
 }
@@ -56,9 +57,8 @@ async function install(link: PostgresLink, options: InstallOptions): Promise<voi
   await link.query('BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE');
   try {
     // Held until COMMIT. An advisory lock of the session would outlive a pooler's connection.
-    await link.query(
-      `SET LOCAL synchronous_commit = on; SELECT pg_advisory_xact_lock(hashtext(${literal(`holdfast/${schema}`)}))::text`,
-    );
+    const lock = `SELECT pg_advisory_xact_lock(hashtext(${literal(`holdfast/${schema}`)}))::text`;
+    await link.query(within(INSTALL_MS, `SET LOCAL synchronous_commit = on;${lock}`));
     if (!(await isInstalled(link, options))) await link.query(installation(schema));
     await link.query('COMMIT');
   } catch (error) {

@@ -45,6 +45,11 @@ export class PostgresConnection {
     this.#make = make;
   }
 
+  /** How many requests it has. */
+  get load(): number {
+    return this.#waiting.length + (this.#sent === null ? 0 : 1);
+  }
+
   run(operation: string, text: string, timeoutMs: number): Promise<string | null> {
     if (this.#state === 'closed') return Promise.reject(new ClosedError({ operation }));
     return new Promise((resolve, reject) => {

@@ -50,6 +50,8 @@ export interface PostgresStoreOptions {
 
 /** The timeout of opening and examining. */
 const OPEN_MS = 10_000;
+/** Connections for work, each opened when the others are busy. Leases have one of their own. */
+const MAX_WORK_CONNECTIONS = 3;
 /** How often expired rows are removed. */
 const SWEEP_MS = 60_000;
 const SWEEP_TIMEOUT_MS = 10_000;
@@ -107,6 +109,7 @@ class PostgresStore implements Store {
   readonly #era: PostgresEra;
   readonly #leaseConnection: PostgresConnection;
   readonly #workConnection: PostgresConnection;
+  readonly #workConnections: readonly PostgresConnection[];
   readonly #hintConnection: PostgresConnection;
   readonly #sweeps: Loop;
   #sweptTo = '';
@@ -128,14 +131,21 @@ class PostgresStore implements Store {
     const connection = (make: (timeoutMs: number) => Promise<PostgresLink>) =>
       new PostgresConnection(rt, name, make);
     this.#leaseConnection = connection((timeoutMs) => this.#makeLink(timeoutMs));
-    this.#workConnection = connection((timeoutMs) => this.#makeLink(timeoutMs));
+    this.#workConnections = Array.from({ length: MAX_WORK_CONNECTIONS }, () =>
+      connection((timeoutMs) => this.#makeLink(timeoutMs)),
+    );
+    const [work] = this.#workConnections as [PostgresConnection];
+    this.#workConnection = work;
     this.#hintConnection = connection((timeoutMs) => this.#makeHintLink(timeoutMs));
-    const [hints, work] = [this.#hintConnection, this.#workConnection];
-    this.signals = new PostgresSignals(rt, hints, work, { store: name, schema, prefix });
-    const functions = (over: PostgresConnection) =>
+    this.signals = new PostgresSignals(rt, this.#hintConnection, work, {
+      store: name,
+      schema,
+      prefix,
+    });
+    const functions = (over: readonly PostgresConnection[]) =>
       new FunctionConnection(over, schema, prefix, (sent) => this.signals.send(sent));
-    const leaseFunctions = functions(this.#leaseConnection);
-    const workFunctions = functions(this.#workConnection);
+    const leaseFunctions = functions([this.#leaseConnection]);
+    const workFunctions = functions(this.#workConnections);
     this.leases = new PostgresLeases(leaseFunctions, workFunctions, this.#era, name);
     this.members = new PostgresMembers(workFunctions);
     this.records = new PostgresRecords(workFunctions);
@@ -174,7 +184,7 @@ class PostgresStore implements Store {
   async close(): Promise<void> {
     void this.#sweeps.stop();
     await this.signals.close();
-    const all = [this.#leaseConnection, this.#workConnection, this.#hintConnection];
+    const all = [this.#leaseConnection, ...this.#workConnections, this.#hintConnection];
     await Promise.all(all.map((connection) => connection.close()));
   }
 

@@ -12,6 +12,15 @@ export interface StatementOptions {
 }
 
 /**
+ * Other statements as one message and one transaction, with the same settings: defaults of the
+ * server or the role, such as a short statement_timeout, do not count.
+ */
+export function within(timeoutMs: number, text: string): string {
+  const ms = Math.ceil(timeoutMs);
+  return `SET LOCAL statement_timeout=${ms};SET LOCAL lock_timeout=${ms};${text}`;
+}
+
+/**
  * One call of a function as one message, which the server executes as one transaction and commits
  * before it answers. Every setting is local to it: nothing depends on the session, so a pooler may
  * give each message to another connection, and no default of the server or the role counts.

@@ -37,14 +37,17 @@ CREATE TABLE lease (
   CONSTRAINT lease_fence UNIQUE (key, fence)
 ) WITH (fillfactor = 50);
 
--- The inboxes that wait for a key.
+-- The inboxes that wait for a key. `woken`: when a hint was to be sent. The row then stays until the
+-- waiter asks again, so that a hint that was lost is found (`hint_listen`).
 CREATE TABLE line (
   key text COLLATE "C" NOT NULL,
   inbox text COLLATE "C" NOT NULL,
   since bigint NOT NULL,
   until bigint NOT NULL,
+  woken bigint,
   PRIMARY KEY (key, inbox)
 );
+CREATE INDEX line_woken ON line (woken) WHERE woken IS NOT NULL;
 
 CREATE TABLE member (
   scope text COLLATE "C" NOT NULL,

@@ -22,11 +22,15 @@ DECLARE
   now bigint := clock_us();
   message text := substr(name, length(scope) + 1);
 BEGIN
-  FOR w IN SELECT inbox, until FROM line WHERE key = name ORDER BY since LOOP
-    DELETE FROM line WHERE key = name AND inbox = w.inbox;
-    IF FOUND AND w.until > now AND EXISTS (
+  FOR w IN SELECT inbox, until FROM line WHERE key = name AND woken IS NULL ORDER BY since LOOP
+    IF w.until <= now OR NOT EXISTS (
       SELECT FROM listener l JOIN process p ON p.owner = l.owner WHERE l.topic = w.inbox AND p.until > now
     ) THEN
+      DELETE FROM line WHERE key = name AND inbox = w.inbox;
+      CONTINUE;
+    END IF;
+    UPDATE line SET woken = now WHERE key = name AND inbox = w.inbox AND woken IS NULL;
+    IF FOUND THEN
       hints := hints || json_build_array(w.inbox,
         CASE WHEN cardinality(hints) * apart = 0 THEN message ELSE message || E'\n' || cardinality(hints) * apart END);
       EXIT WHEN cardinality(hints) = most;
@@ -125,10 +129,14 @@ BEGIN
         IF a.waited IS NOT NULL THEN
           INSERT INTO line AS w (key, inbox, since, until)
           VALUES (a.key, scope || (q->>'inbox'), now - a.waited, now + 2 * greatest(l.until - now, ttl))
-          ON CONFLICT (key, inbox) DO UPDATE SET until = greatest(w.until, excluded.until);
+          ON CONFLICT (key, inbox) DO UPDATE SET until = greatest(w.until, excluded.until), woken = NULL,
+            since = CASE WHEN w.woken IS NULL THEN w.since ELSE excluded.since END;
         END IF;
         replies[a.n] := json_build_array(l.holder, l.fence, (l.until - now) / 1000.0);
         CONTINUE;
+      END IF;
+      IF a.waited IS NOT NULL THEN
+        DELETE FROM line WHERE key = a.key AND inbox = scope || (q->>'inbox') AND woken IS NOT NULL;
       END IF;
       IF is_own AND l.fence = a.fence THEN
         UPDATE lease SET until = greatest(until, now + ttl), kept = now + fence_kept_us() WHERE key = a.key;

@@ -27,8 +27,10 @@ BEGIN
     FROM member WHERE scope = q->>'scope' AND until > now), '[]');
 END $$;
 
--- Says that a process lives, and which topics it subscribes to; null: no change.
--- request: owner, ttl (ms; 0: it leaves), polls, topics.
+-- Says that a process lives, and which topics it subscribes to; null: no change. Returns whether it
+-- counted as alive before, and the hints that it was to get and has not followed: whoever released
+-- the key may have died before it sent them. So a lost hint costs a second, not a TTL.
+-- request: scope, owner, ttl (ms; 0: it leaves), polls, topics. Returns [wasLive, [[topic, message]]].
 CREATE FUNCTION hint_listen(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -36,12 +38,13 @@ DECLARE
   ttl bigint := (q->>'ttl')::bigint * 1000;
   wanted text[];
   was_live boolean;
+  missed json;
 BEGIN
   IF ttl = 0 THEN
     DELETE FROM listener WHERE owner = q->>'owner';
     DELETE FROM message WHERE owner = q->>'owner';
     DELETE FROM process WHERE owner = q->>'owner';
-    RETURN 'true';
+    RETURN '[true, []]';
   END IF;
   was_live := EXISTS (SELECT FROM process WHERE owner = q->>'owner' AND until > clock_us());
   INSERT INTO process VALUES (q->>'owner', clock_us() + ttl, (q->>'polls')::boolean)
@@ -51,7 +54,12 @@ BEGIN
     DELETE FROM listener WHERE owner = q->>'owner' AND topic <> ALL (wanted);
     INSERT INTO listener SELECT t, q->>'owner' FROM unnest(wanted) AS t ORDER BY t ON CONFLICT DO NOTHING;
   END IF;
-  RETURN to_json(was_live);
+  WITH late AS (
+    DELETE FROM line WHERE woken < clock_us() - 500000 AND inbox IN (SELECT topic FROM listener WHERE owner = q->>'owner')
+    RETURNING inbox, key
+  )
+  SELECT json_agg(json_build_array(inbox, substr(key, length(q->>'scope') + 1))) INTO missed FROM late;
+  RETURN json_build_array(was_live, coalesce(missed, '[]'));
 END $$;
 
 -- Sends hints: the only function that notifies. It runs in a transaction of its own, because NOTIFY

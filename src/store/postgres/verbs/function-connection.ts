@@ -5,21 +5,21 @@ import { statement } from '../statement.ts';
 /** A hint as a function returns it: the topic, with its prefix, and the message. */
 export type ReturnedHint = readonly [topic: string, message: string];
 
-/** The functions of the schema, over one connection. */
+/** The functions of the schema, over one connection, or over the least busy of several. */
 export class FunctionConnection {
-  readonly #connection: PostgresConnection;
+  readonly #connections: readonly PostgresConnection[];
   readonly #schema: string;
   readonly scope: string;
   readonly #send: (hints: readonly ReturnedHint[]) => void;
 
   /** `send` sends the hints that a function returns, after its transaction has committed. */
   constructor(
-    connection: PostgresConnection,
+    connections: readonly PostgresConnection[],
     schema: string,
     scope: string,
     send: (hints: readonly ReturnedHint[]) => void,
   ) {
-    this.#connection = connection;
+    this.#connections = connections;
     this.#schema = schema;
     this.scope = scope;
     this.#send = send;
@@ -30,7 +30,12 @@ export class FunctionConnection {
     const text = JSON.stringify({ scope: this.scope, ...request });
     const { timeoutMs } = call;
     const sql = statement(name, text, { schema: this.#schema, timeoutMs });
-    return JSON.parse((await this.#connection.run(operation, sql, timeoutMs)) ?? 'null') as R;
+    return JSON.parse((await this.#leastBusy().run(operation, sql, timeoutMs)) ?? 'null') as R;
+  }
+
+  /** The first of equals: a process that does one thing at a time has one connection. */
+  #leastBusy(): PostgresConnection {
+    return this.#connections.reduce((best, one) => (one.load < best.load ? one : best));
   }
 
   send(hints: readonly ReturnedHint[]): void {

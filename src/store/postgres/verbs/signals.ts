@@ -6,7 +6,7 @@ import type { BaseRuntime } from '../../../core/runtime.ts';
 import type { SignalStore, Subscriber } from '../../port/signal-store.ts';
 import type { PostgresLink } from '../dialer.ts';
 import type { PostgresConnection } from '../postgres-connection.ts';
-import { literal, statement } from '../statement.ts';
+import { literal, statement, within } from '../statement.ts';
 import type { ReturnedHint } from './function-connection.ts';
 
 /** The timeout of subscribing and publishing. */
@@ -106,7 +106,9 @@ export class PostgresSignals implements SignalStore {
     link.onNotification((channel, payload) => this.#onNotification(channel, payload));
     const topics = [...this.#subscribers.keys()];
     if (this.#mode !== 'polls' && topics.length > 0)
-      await link.query(topics.map((topic) => `LISTEN "${this.#channelOf(topic)}"`).join(';'));
+      await link.query(
+        within(TIMEOUT_MS, topics.map((topic) => `LISTEN "${this.#channelOf(topic)}"`).join(';')),
+      );
     // Hints between the two links are lost.
     if (++this.#links > 1) this.#clock.soon(() => this.#reportGap());
   }
@@ -133,7 +135,7 @@ export class PostgresSignals implements SignalStore {
       this.#probe ??= this.#findMode();
       await this.#probe;
       if (this.#mode === 'listens')
-        await this.#hints.run('subscribe', `LISTEN "${this.#channelOf(name)}"`, TIMEOUT_MS);
+        await this.#run('subscribe', `LISTEN "${this.#channelOf(name)}"`);
       await this.#register([...this.#subscribers.keys()]);
     } catch (error) {
       this.#unsubscribe(name, subscriber);
@@ -214,12 +216,12 @@ export class PostgresSignals implements SignalStore {
   /** Sends a hint to this process itself, over another connection, and sees whether it arrives. */
   async #findMode(): Promise<void> {
     try {
-      await this.#hints.run('subscribe', `LISTEN "${this.#ownChannel}"`, TIMEOUT_MS);
+      await this.#run('subscribe', `LISTEN "${this.#ownChannel}"`);
       const arrived = new Promise<void>((resolve) => {
         this.#onProbe = resolve;
       });
       const sql = `SELECT pg_notify(${literal(this.#ownChannel)}, '')::text`;
-      await this.#work.run('subscribe', sql, TIMEOUT_MS);
+      await this.#work.run('subscribe', within(TIMEOUT_MS, sql), TIMEOUT_MS);
       const isListening = await isDoneWithin(this.#clock, PROBE_MS, arrived);
       this.#mode = isListening ? 'listens' : 'polls';
     } catch (error) {
@@ -248,13 +250,20 @@ export class PostgresSignals implements SignalStore {
     this.#reportGap();
   }
 
-  /** Returns whether this process counted as listening before. */
-  #register(topics: readonly string[] | null): Promise<boolean> {
-    return this.#call('subscribe', 'hint_listen', this.#listening(topics, LISTENER_MS));
+  /** Returns whether this process counted as listening before. Follows the hints that were lost. */
+  async #register(topics: readonly string[] | null): Promise<boolean> {
+    type Reply = [wasLive: boolean, missed: ReturnedHint[]];
+    const request = this.#listening(topics, LISTENER_MS);
+    const [wasLive, missed] = await this.#call<Reply>('subscribe', 'hint_listen', request);
+    for (const [topic, message] of missed)
+      for (const subscriber of [...(this.#subscribers.get(topic) ?? [])])
+        subscriber.onMessage(message);
+    return wasLive;
   }
 
   #listening(topics: readonly string[] | null, ttl: number): object {
-    return { owner: this.#owner, ttl, polls: this.#mode === 'polls', topics };
+    const scope = this.#options.prefix;
+    return { scope, owner: this.#owner, ttl, polls: this.#mode === 'polls', topics };
   }
 
   #schedulePoll(): void {
@@ -280,9 +289,12 @@ export class PostgresSignals implements SignalStore {
     this.#subscribers.delete(name);
     const channel = this.#channelOf(name);
     this.#topics.delete(channel);
-    if (this.#mode === 'listens')
-      this.#hints.run('unsubscribe', `UNLISTEN "${channel}"`, TIMEOUT_MS).catch(() => {});
+    if (this.#mode === 'listens') this.#run('unsubscribe', `UNLISTEN "${channel}"`).catch(() => {});
     this.#register([...this.#subscribers.keys()]).catch(() => {});
+  }
+
+  #run(operation: string, text: string): Promise<string | null> {
+    return this.#hints.run(operation, within(TIMEOUT_MS, text), TIMEOUT_MS);
   }
 
   async #call<R>(
