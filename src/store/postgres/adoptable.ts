@@ -32,7 +32,7 @@ export function isPool(value: object): value is AdoptablePgPool {
   return 'totalCount' in value && 'options' in value && 'connect' in value;
 }
 
-export function isClient(value: object): value is AdoptablePgClient {
+function isClient(value: object): value is AdoptablePgClient {
   return 'host' in value && 'port' in value && 'query' in value && 'connect' in value;
 }
 

@@ -23,7 +23,7 @@ export function isServerError(error: unknown): error is ServerError {
 }
 
 /** The schema or a function of it is missing: it was dropped, or not installed. */
-export function isNotInstalled(error: unknown): boolean {
+function isNotInstalled(error: unknown): boolean {
   return isServerError(error) && /^(3F000|42883|42P01)$/.test(error.code);
 }
 

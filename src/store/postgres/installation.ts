@@ -6,7 +6,7 @@ import { isServerError } from './failures.ts';
 import { literal, within } from './statement.ts';
 
 /** The version of tables and functions. A later one in the database is refused. */
-export const SCHEMA_VERSION = 1;
+const SCHEMA_VERSION = 1;
 
 /** No step of the installation takes longer. */
 const INSTALL_MS = 30_000;
@@ -30,7 +30,7 @@ export async function ensureInstalled(link: PostgresLink, options: InstallOption
 }
 
 /** Whether the database has the schema in this version. Throws for another version. */
-export async function isInstalled(
+async function isInstalled(
   link: PostgresLink,
   { store, schema }: InstallOptions,
 ): Promise<boolean> {
@@ -72,7 +72,7 @@ async function install(link: PostgresLink, options: InstallOptions): Promise<voi
 }
 
 /** What makes the schema, within the caller's transaction. */
-export function installation(schema: string): string {
+function installation(schema: string): string {
   const files = readdirSync(SQL)
     .filter((name) => name.endsWith('.sql'))
     .sort();

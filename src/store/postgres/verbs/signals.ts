@@ -328,6 +328,6 @@ export class PostgresSignals implements SignalStore {
 }
 
 /** PostgreSQL stores no NUL. */
-export function storable(text: string): string {
+function storable(text: string): string {
   return text.replaceAll('\0', '\u2400');
 }
