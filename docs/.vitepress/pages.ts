@@ -59,6 +59,7 @@ const RUNNING: PageGroup = {
   pages: [
     ['operations', 'Operating it'],
     ['page', 'The dashboard'],
+    ['postgres', 'PostgreSQL'],
     ['redis', 'Redis and Valkey'],
     ['sqlite', 'SQLite'],
     ['timings', 'Timings'],

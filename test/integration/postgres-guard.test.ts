@@ -127,6 +127,28 @@ describe('guard on PostgreSQL', () => {
     tx.release();
   });
 
+  it('B-22 a revocation of a workflow waits for a guarded transaction, too: every change of fence does', async () => {
+    const store = await openPostgresStore(server.url);
+    const [id, call] = [newKey(), { timeoutMs: 600 }];
+    const key = `workflow:lease:${id}`;
+    const acquire = { ...call, ttlMs: 20_000, inbox: 'x' };
+    const [reply] = await store.leases.acquire([{ key, holder: 'tenure' }], acquire);
+    const fence = reply?.kind === 'granted' ? reply.fence : 0;
+    const request = { leaseId: 'tenure', fence, inbox: 'x', resume: false };
+    await store.workflows.begin(id, request, call);
+    const tx = await pool.connect();
+    await tx.query('BEGIN');
+    await tx.query(store.guard?.sql(key, fence) ?? '');
+    const revoking = store.workflows.revoke('tenure', { ...call, reason: 'test' });
+    await expect(revoking).rejects.toMatchObject({ code: 'STORE_REFUSED' });
+    await tx.query('COMMIT');
+    expect(await store.workflows.revoke('tenure', { ...call, reason: 'test' })).toMatchObject({
+      kind: 'revoked',
+    });
+    tx.release();
+    await store.close();
+  });
+
   it('B-22 many processes that take over from each other never commit out of the order of fences', async () => {
     await server.sql('CREATE TABLE written (n serial, fence bigint)');
     const key = `lease:${newKey()}`;
@@ -142,6 +164,8 @@ describe('guard on PostgreSQL', () => {
         try {
           await tx.query('BEGIN');
           await tx.query(guard?.sql(key, reply.fence) ?? '');
+          // Time for another process to take the lease over, if it could.
+          await tx.query('SELECT pg_sleep(0.01)');
           // The row gets its number under a lock that is held until the commit.
           await tx.query('LOCK TABLE written IN EXCLUSIVE MODE');
           await tx.query('INSERT INTO written (fence) VALUES ($1)', [reply.fence]);
