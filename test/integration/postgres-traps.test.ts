@@ -64,6 +64,28 @@ describe('a verb on PostgreSQL', () => {
     expect(await deadlocks()).toBe(before);
   });
 
+  it('B-21 releases of the same leases in opposite orders do not deadlock', async () => {
+    // So that rows are found in the order in which they are asked for.
+    await server.sql(`ALTER DATABASE postgres SET enable_hashjoin = off; ALTER DATABASE postgres SET enable_mergejoin = off;
+      ALTER DATABASE postgres SET enable_seqscan = off`);
+    const [one, two] = [await opened(), await opened()];
+    const names = Array.from({ length: 500 }, () => newKey());
+    const asks = names.map((key) => ({ key, holder: 'x' }));
+    const before = await deadlocks();
+    for (let n = 0; n < 6; n++) {
+      const replies = await one.leases.acquire(asks, acquireCall());
+      const tenures = asks.map((ask, i) => ({ ...ask, fence: fenceOf(replies[i]) }));
+      const released = await Promise.all([
+        one.leases.release(tenures, CALL),
+        two.leases.release([...tenures].reverse(), CALL),
+      ]);
+      const kinds = released.flat().map(({ kind }) => kind);
+      expect(kinds.filter((kind) => kind === 'released')).toHaveLength(names.length);
+    }
+    await server.sql('ALTER DATABASE postgres RESET ALL');
+    expect(await deadlocks()).toBe(before);
+  });
+
   it('B-21 grants of processes that race are in the order of their fences', async () => {
     const racers = await Promise.all([1, 2, 3].map(() => opened()));
     const key = newKey();

@@ -227,5 +227,6 @@ CREATE FUNCTION stream_names(request text) RETURNS text LANGUAGE plpgsql STABLE
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE q json := request;
 BEGIN
-  RETURN coalesce((SELECT json_agg(name ORDER BY name) FROM stream WHERE scope = q->>'scope'), '[]');
+  -- A step that was refused may have made a stream without entries.
+  RETURN coalesce((SELECT json_agg(name ORDER BY name) FROM stream WHERE scope = q->>'scope' AND turn > 0), '[]');
 END $$;
