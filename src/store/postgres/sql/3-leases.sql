@@ -39,6 +39,42 @@ BEGIN
   RETURN hints;
 END $$;
 
+-- Grants the keys that are new or free and that no transaction has locked. The first ask for a key
+-- counts. The conditions are evaluated again under the lock of each row.
+CREATE FUNCTION grant_free(scope text, asks json, ttl bigint, lowest bigint, OUT numbers int[], OUT keys text[], OUT fences bigint[])
+LANGUAGE plpgsql AS $$
+DECLARE
+  asked_numbers int[];
+  asked_keys text[];
+  asked_holders text[];
+  asked_floors bigint[];
+BEGIN
+  SELECT array_agg(a.n), array_agg(a.key), array_agg(a.holder), array_agg(a.floor)
+  INTO asked_numbers, asked_keys, asked_holders, asked_floors FROM (
+    SELECT DISTINCT ON (x.key) x.* FROM (
+      SELECT n::int AS n, (scope || (e->>'key')) COLLATE "C" AS key, e->>'holder' AS holder,
+        greatest(coalesce((e->>'floor')::bigint, 0), lowest + 1) AS floor
+      FROM json_array_elements(asks) WITH ORDINALITY AS t(e, n)) x
+    ORDER BY x.key, x.n) a;
+  WITH asked AS (
+    SELECT * FROM unnest(asked_numbers, asked_keys, asked_holders, asked_floors) AS a(n, key, holder, floor)
+  ), made AS (
+    INSERT INTO lease (key, holder, fence, until, kept)
+    SELECT a.key, a.holder, greatest(clock_us(), a.floor), clock_us() + ttl, clock_us() + fence_kept_us() FROM asked a
+    WHERE NOT EXISTS (SELECT FROM lease l WHERE l.key = a.key) ORDER BY a.key COLLATE "C"
+    ON CONFLICT (key) DO NOTHING RETURNING key, fence
+  ), free AS (
+    SELECT l.key, a.holder, a.floor FROM asked a JOIN lease l ON l.key = a.key
+    WHERE l.holder IS NULL OR l.until <= clock_us() ORDER BY l.key FOR UPDATE OF l SKIP LOCKED
+  ), taken_over AS (
+    UPDATE lease l SET holder = f.holder, fence = greatest(l.fence + 1, clock_us(), f.floor), until = clock_us() + ttl,
+      revoked = false, offer = NULL, kept = clock_us() + fence_kept_us()
+    FROM free f WHERE l.key = f.key AND (l.holder IS NULL OR l.until <= clock_us()) RETURNING l.key, l.fence
+  ), done AS (SELECT key, fence FROM made UNION ALL SELECT key, fence FROM taken_over)
+  SELECT coalesce(array_agg(a.n), '{}'), coalesce(array_agg(a.key), '{}'), coalesce(array_agg(d.fence), '{}')
+  INTO numbers, keys, fences FROM done d JOIN asked a ON a.key = d.key;
+END $$;
+
 -- request: scope, ttl (ms), inbox, standbys, asks: [{key, holder, fence, floor, waited, bound}].
 -- bound: how long the keyspace is in quarantine after a loss, in ms; 0 where quarantine is off.
 -- A reply is a fence, [left ms] in a quarantine, or [holder, fence, left ms].
@@ -59,20 +95,32 @@ DECLARE
   keeps boolean;
   deadline bigint;
   late int[] := '{}';
+  todo int[];
   replies json[] := array_fill(NULL::json, ARRAY[json_array_length(q->'asks')]);
+  granted record;
 BEGIN
   SELECT * INTO checked FROM check_era(q->>'standbys');
   m := checked.m;
   began := checked.began;
+  -- Most keys of a batch are new or free: these are granted by two statements for all of them.
+  IF cardinality(replies) > 1 AND (m.since IS NULL OR NOT EXISTS (
+      SELECT FROM json_array_elements(q->'asks') AS e WHERE m.since + (e->>'bound')::bigint * 1000 > clock_us())) THEN
+    SELECT * INTO granted FROM grant_free(scope, q->'asks', ttl, m.floor);
+    FOR i IN 1..cardinality(granted.numbers) LOOP
+      replies[granted.numbers[i]] := to_json(granted.fences[i]);
+    END LOOP;
+    DELETE FROM line WHERE key = ANY (granted.keys) AND inbox = scope || (q->>'inbox') AND woken IS NOT NULL;
+  END IF;
+  SELECT coalesce(array_agg(i), '{}') INTO todo FROM generate_subscripts(replies, 1) AS i WHERE replies[i] IS NULL;
   FOR pass IN 1..2 LOOP
-    EXIT WHEN pass = 2 AND late = '{}';
+    EXIT WHEN (pass = 1 AND todo = '{}') OR (pass = 2 AND late = '{}');
     IF pass = 2 THEN deadline := clock_us() + patience_us(); END IF;
     FOR a IN
       SELECT n::int AS n, scope || (e->>'key') AS key, e->>'holder' AS holder, (e->>'fence')::bigint AS fence,
         coalesce((e->>'floor')::bigint, 0) AS floor, ((e->>'waited')::float8 * 1000)::bigint AS waited,
         (e->>'bound')::bigint * 1000 AS bound
       FROM json_array_elements(q->'asks') WITH ORDINALITY AS t(e, n)
-      WHERE pass = 1 OR n = ANY (late)
+      WHERE n = ANY (CASE pass WHEN 1 THEN todo ELSE late END)
       ORDER BY (scope || (e->>'key')) COLLATE "C", n
     LOOP
       now := clock_us();
@@ -285,10 +333,12 @@ BEGIN
       hints := hints || added;
     END IF;
   END LOOP;
-  SELECT json_agg(CASE WHEN h.key = ANY (woken) THEN '1'::json WHEN h.key = ANY (freed) THEN '0'::json
-    ELSE json_build_array(CASE WHEN l.until > clock_us() THEN l.holder END, coalesce(l.fence, 0)) END ORDER BY h.n)
+  SELECT json_agg(CASE WHEN f.key IS NULL
+    THEN json_build_array(CASE WHEN l.until > clock_us() THEN l.holder END, coalesce(l.fence, 0))
+    WHEN h.key = ANY (woken) THEN '1'::json ELSE '0'::json END ORDER BY h.n)
   INTO replies
-  FROM unnest(keys) WITH ORDINALITY AS h(key, n) LEFT JOIN lease l ON l.key = h.key;
+  FROM unnest(keys) WITH ORDINALITY AS h(key, n) LEFT JOIN unnest(freed) AS f(key) ON f.key = h.key
+  LEFT JOIN lease l ON f.key IS NULL AND l.key = h.key;
   RETURN json_build_object('replies', replies, 'hints', to_json(hints));
 END $$;
 

@@ -26,7 +26,7 @@ CREATE TABLE lane (
   PRIMARY KEY (stream, lane)
 );
 CREATE INDEX lane_waiting ON lane (stream, priority DESC, turn) WHERE due IS NULL;
-CREATE INDEX lane_due ON lane (stream, due) WHERE due IS NOT NULL;
+CREATE INDEX lane_due ON lane (stream, due, lane) WHERE due IS NOT NULL;
 CREATE TABLE entry (
   stream bigint NOT NULL,
   lane text COLLATE "C" NOT NULL,
@@ -113,8 +113,8 @@ DECLARE
   due_lanes lane[];
   waiting lane[];
 BEGIN
-  SELECT coalesce(array_agg(x ORDER BY x.due), '{}') INTO due_lanes FROM (
-    SELECT * FROM lane WHERE stream = s AND due <= clock_us() AND due IS NOT NULL ORDER BY due LIMIT most) x;
+  SELECT coalesce(array_agg(x ORDER BY x.due, x.lane), '{}') INTO due_lanes FROM (
+    SELECT * FROM lane WHERE stream = s AND due <= clock_us() AND due IS NOT NULL ORDER BY due, lane LIMIT most) x;
   SELECT coalesce(array_agg(x ORDER BY x.priority DESC, x.turn), '{}') INTO waiting FROM (
     SELECT * FROM lane WHERE stream = s AND due IS NULL ORDER BY priority DESC, turn
     LIMIT most - cardinality(due_lanes)) x;
