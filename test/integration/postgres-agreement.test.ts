@@ -40,6 +40,8 @@ afterAll(async () => {
 let sequences = 0;
 async function openBoth(clock: FakeClock): Promise<Twin[]> {
   const prefix = `sequence-${sequences++}:`;
+  // The time begins again with each sequence, and fences of deliveries follow it.
+  await control.query('UPDATE holdfast.delivery SET fence = 0');
   const postgres = await openPostgresStore(server.url, { prefix, quarantine: 'off' });
   return [createMemoryStore({ clock }), postgres].map((store) => {
     // Nobody talks to these but through their store.

@@ -7,10 +7,12 @@ CREATE TABLE stream (
   scope text COLLATE "C" NOT NULL,
   name text COLLATE "C" NOT NULL,
   turn bigint NOT NULL DEFAULT 0,
-  -- The last fence of a delivery.
-  fence bigint NOT NULL DEFAULT 0,
   UNIQUE (scope, name)
 ) WITH (fillfactor = 50);
+-- The last fence of a delivery, of all streams. Its row is the last that a verb locks. (A sequence
+-- would not do: it cannot follow the clock, which keeps fences rising over a loss of data.)
+CREATE TABLE delivery (id int PRIMARY KEY CHECK (id = 1), fence bigint NOT NULL) WITH (fillfactor = 10);
+INSERT INTO delivery VALUES (1, 0);
 -- One row per lane with entries, about its first entry. `due` is null while that entry waits.
 -- Otherwise it is when the claim expires (`fence` > 0), or when a retry is due (`fence` 0).
 CREATE TABLE lane (
@@ -125,7 +127,7 @@ END $$;
 CREATE FUNCTION give_out(x lane, consumer_name text, claim_us bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE minted bigint;
 BEGIN
-  UPDATE stream SET fence = greatest(fence + 1, clock_us()) WHERE number = x.stream RETURNING fence INTO minted;
+  UPDATE delivery SET fence = greatest(fence + 1, clock_us()) WHERE id = 1 RETURNING fence INTO minted;
   UPDATE lane SET due = clock_us() + claim_us, fence = minted, consumer = consumer_name, tries = tries + 1
   WHERE stream = x.stream AND lane = x.lane;
   RETURN minted;
