@@ -118,7 +118,7 @@ describe('a verb on PostgreSQL', () => {
     expect(await server.sql(`SELECT FROM holdfast.lease WHERE key = '${key}'`)).toHaveLength(1);
   });
 
-  it('B-21 a renewal that waited for a lock reads the clock after it: the lease had expired meanwhile', async () => {
+  it('B-21 a renewal of a row that stays locked is refused, and not carried out later', async () => {
     const store = await opened();
     const key = newKey();
     await acquire(store, key, 'a', 700);
