@@ -7,9 +7,9 @@ import { formatMessage } from 'publint/utils';
 import { describe, expect, it } from 'vitest';
 import { packedPackage, ROOT } from '../support/packed-package.ts';
 
-/** Measured in November 2026: 1.11 MB packed, 3.8 MB unpacked, of which the guides are a fifth. */
-const MOST_PACKED_BYTES = 1_300_000;
-const MOST_UNPACKED_BYTES = 4_500_000;
+/** Measured in November 2026, with the fourth store: 1.35 MB packed, 4.7 MB unpacked. */
+const MOST_PACKED_BYTES = 1_400_000;
+const MOST_UNPACKED_BYTES = 4_800_000;
 const EXECUTABLE = 0o111;
 /** Somebody else's program, on a machine that does something else, too. */
 const SLOW = { timeout: 120_000 };
@@ -27,7 +27,7 @@ describe('what is published', () => {
   it('is what was built, and what is to be read; nothing else', () => {
     const isPage = (path: string) =>
       /^dist\/dashboard\/(index\.html|assets\/[\w-]+\.(js|css|svg))$/.test(path);
-    const isBuilt = (path: string) => isPage(path) || /^dist\/.+\.(js|d\.ts|lua)$/.test(path);
+    const isBuilt = (path: string) => isPage(path) || /^dist\/.+\.(js|d\.ts|lua|sql)$/.test(path);
     const isGuide = (path: string) =>
       /^docs\/(?:(?:coming-from|concepts|guides|reference)\/)?[\w-]+\.md$|^docs\/(alerts|grafana)\/|^docs\/images\/[\w-]+\.svg$/.test(
         path,
