@@ -133,7 +133,7 @@ export type {
   WorkflowFunction,
   WorkflowFunctionOptions,
 } from './workflow/workflow-function.ts';
-export type { ReceivedSignal, StepContext } from './workflow/workflow-steps.ts';
+export type { ReceivedSignal, StepContext } from './workflow/workflow-run.ts';
 export type { RetryPolicy } from './workflow/retry-policy.ts';
 export type {
   CallOptions,

@@ -23,8 +23,7 @@ async function runCalls(bench) {
   return [
     absolute({
       requirement: 'B-15',
-      measure: 'call,
-      next to emit and result',
+      measure: 'call, next to emit and result',
       unit: '×',
       figures: { [OURS.name]: ratio('call', 'emitAndResult') },
       atMost: 1.1,
@@ -32,8 +31,7 @@ async function runCalls(bench) {
     }),
     absolute({
       requirement: 'B-16',
-      measure: 'step,
-      next to one emit',
+      measure: 'step, next to one emit',
       unit: '×',
       figures: { [OURS.name]: ratio('step', 'emit') },
       atMost: 1.5,

@@ -93,7 +93,8 @@ export class SessionRecord {
     const before = this.#session;
     if (!this.#exists || (state !== before.state && !mayFollow(before.state, state))) return false;
     const status = JSON.stringify({ ...statusOf(before), ...change });
-    const step = { ifRevision: before.revision, state, status };
+    const { revision: ifRevision, changedAtMs: ifChangedAtMs } = before;
+    const step = { ifRevision, ifChangedAtMs, state, status };
     const reply = await store.intents.advance(this.id, step, CALL).catch((error: unknown) => {
       // Another program has overwritten the session with something else: it does not exist any
       // more.

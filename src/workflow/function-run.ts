@@ -21,7 +21,7 @@ import { StepFailedError, WorkflowStepError } from './errors.ts';
 import type { Orchestrator } from './orchestrator.ts';
 import { type RetryLimits, retryPauseMs } from './retry-policy.ts';
 import { runsOf } from './runs-of.ts';
-import type { WaitFact } from './workflow-steps.ts';
+import type { WaitFact } from './workflow-run.ts';
 
 /** The function, without its types. */
 export interface FunctionSettings {

@@ -35,7 +35,7 @@ import { type RetryPolicy, readRetry } from './retry-policy.ts';
 import { type ActionDefinitions, conform, type PayloadIn, type ResultOut } from './schema.ts';
 import { StepQueue } from './step-queue.ts';
 import { violation } from './violation.ts';
-import { type ReceivedSignal, type StepContext, WorkflowSteps } from './workflow-steps.ts';
+import { type ReceivedSignal, type StepContext, WorkflowRun } from './workflow-run.ts';
 import type { WorkflowTenure } from './workflow-tenure.ts';
 
 /** `renew` renews a lease only when less than this is left. */
@@ -121,7 +121,7 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions, S = u
   readonly #actions: ActionDefinitions;
   readonly #steps: StepQueue;
   readonly #results: ResultQueue;
-  readonly #named: WorkflowSteps;
+  readonly #named: WorkflowRun;
   /** The hash of each call of this tenure, by its name. */
   readonly #calls = new Map<string, CallFacts>();
   #state: S;
@@ -138,7 +138,7 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions, S = u
     this.#steps = new StepQueue(rt, tenure, workflow.epoch);
     const onPoll = () => void this.hear().catch(() => {});
     this.#results = new ResultQueue(rt, tenure, this.#steps, onPoll);
-    this.#named = new WorkflowSteps(rt, tenure);
+    this.#named = new WorkflowRun(rt, tenure);
   }
 
   get workflowId(): string {
@@ -165,7 +165,7 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions, S = u
   }
 
   /** What is kept of the workflow's function. For the class that runs it. */
-  get steps(): WorkflowSteps {
+  get steps(): WorkflowRun {
     return this.#named;
   }
 

@@ -105,13 +105,31 @@ describe('after a loss in part', () => {
     expect(found).toMatchObject({ kind: 'replayed', session: { id: 'b', clients: 1 } });
   });
 
+  it('I-09 a revision that is given out again after a loss is another one', async () => {
+    await start('a');
+    const advance = (change: object) =>
+      store.intents.advance('a', { state: 'RUNNING', status: '{}', ...change } as never, CALL);
+    const seen = await advance({ ifRevision: 1 });
+    if (seen.kind !== 'advanced') throw new Error(seen.kind);
+    // The store loses that change, and a client stops the session.
+    const [lost, other] = [seen.session, String(seen.session.changedAtMs + 1)];
+    await redis.cli('HSET', `${INTENT}session:a`, 'state', 'STOPPING', 'changed', other);
+    const again = { ifRevision: lost.revision, ifChangedAtMs: lost.changedAtMs };
+    expect(await advance(again)).toMatchObject({
+      kind: 'conflict',
+      session: { state: 'STOPPING' },
+    });
+    const known = { ...again, ifChangedAtMs: Number(other), state: 'ENDED' };
+    expect(await advance(known)).toMatchObject({ kind: 'advanced' });
+  });
+
   it('I-13 a session that no index names is listed again when a client asks for it', async () => {
     await start('a');
-    const indexes = ['all', 'open', 'all:t', 'open:t'].map((index) => INTENT + index);
-    expect(await redis.cli('DEL', ...indexes)).toBe(4);
+    const names = ['all', 'open', 'all:t', 'open:t', 'of:all:live', 'of:open:live', 'label:live:l'];
+    expect(await redis.cli('DEL', ...names.map((index) => INTENT + index))).toBe(names.length);
     expect(await listed({ isOpen: true })).toEqual([]);
     expect(await start('b')).toMatchObject({ kind: 'replayed', session: { id: 'a' } });
-    for (const more of [{}, { isOpen: true }, { tenant: 't' }, { tenant: 't', isOpen: true }])
+    for (const more of [{}, { isOpen: true }, { tenant: 't' }, { kind: 'live' }])
       expect(await listed(more)).toEqual(['a']);
   });
 
@@ -152,7 +170,9 @@ describe('after a loss in part', () => {
     await redis.cli('DEL', `${INTENT}session:a`);
     const call = { ...CALL, endedBeforeMs: Date.now() + 60_000, most: 2 };
     expect(await store.intents.prune(call)).toBe(2);
-    expect([await listed(), await listed({ tenant: 't' })]).toEqual([[], []]);
+    // Each reader of an index drops the sessions that are gone from it.
+    for (const more of [{}, { tenant: 't' }, { kind: 'live' }, { kind: 'live', label: 'l' }])
+      expect(await listed(more)).toEqual([]);
     expect(await redis.cli('KEYS', `${INTENT}*`)).toEqual([]);
   });
 

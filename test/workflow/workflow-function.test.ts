@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Orchestrator } from '../../src/workflow/orchestrator.ts';
 import type { WorkflowFunctionOptions } from '../../src/workflow/workflow-function.ts';
-import type { StepContext } from '../../src/workflow/workflow-steps.ts';
+import type { StepContext } from '../../src/workflow/workflow-run.ts';
 import {
   inMemory,
   onSqlite,

@@ -9,7 +9,7 @@ import { SqliteConnection, type Tx } from '../sqlite/file/sqlite-connection.ts';
 import { WORK_TABLES } from '../sqlite/tables/work-tables.ts';
 import { SqliteIntents } from '../sqlite/verbs/intents.ts';
 import type { LeaseHandover } from '../sqlite/verbs/orchestrator-steps.ts';
-import { SqliteRuns } from '../sqlite/verbs/runs.ts';
+import { SqliteRunStore } from '../sqlite/verbs/run-store.ts';
 import { sqliteStreams } from '../sqlite/verbs/streams.ts';
 import { SqliteWorkflows } from '../sqlite/verbs/workflows.ts';
 import type { MemoryLeases } from './leases.ts';
@@ -40,7 +40,7 @@ export function openTables(
     streams: sqliteStreams(transactions, txSignals),
     workflows: new SqliteWorkflows(transactions, txLeases, txSignals),
     intents: new SqliteIntents(transactions, txSignals),
-    runs: new SqliteRuns(transactions, txLeases, txSignals),
+    runs: new SqliteRunStore(transactions, txLeases, txSignals),
   };
 }
 

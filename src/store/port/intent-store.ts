@@ -93,6 +93,11 @@ export type StopReply =
 
 export interface Advance {
   readonly ifRevision: number;
+  /**
+   * When that revision was written. A store that has lost its last changes gives their revisions
+   * out again, at another time. Absent: any time.
+   */
+  readonly ifChangedAtMs?: number;
   readonly state: SessionState;
   readonly status: string;
 }

@@ -24,7 +24,7 @@ import { RedisLeases } from './verbs/leases.ts';
 import { redisLog } from './verbs/log.ts';
 import { RedisMembers } from './verbs/members.ts';
 import { RedisRecords } from './verbs/records.ts';
-import { RedisRuns } from './verbs/runs.ts';
+import { RedisRunStore } from './verbs/run-store.ts';
 import { RedisSignals } from './verbs/signals.ts';
 import { redisStreams } from './verbs/streams.ts';
 import { WorkConnection } from './verbs/work-connection.ts';
@@ -113,7 +113,7 @@ async function openOn(
     streams: redisStreams(work),
     workflows: new RedisWorkflows(work),
     intents: new RedisIntents(work),
-    runs: new RedisRuns(work),
+    runs: new RedisRunStore(work),
     bounds: redisBounds(servers, keys.marker),
     examine: async () => ({
       store: servers.name,

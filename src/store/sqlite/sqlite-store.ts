@@ -28,7 +28,7 @@ import { SqliteLeases } from './verbs/leases.ts';
 import { sqliteLog } from './verbs/log.ts';
 import { sqliteMembers } from './verbs/members.ts';
 import { sqliteRecords } from './verbs/records.ts';
-import { SqliteRuns } from './verbs/runs.ts';
+import { SqliteRunStore } from './verbs/run-store.ts';
 import { SqliteSignals } from './verbs/signals.ts';
 import { sqliteStreams } from './verbs/streams.ts';
 import { SqliteWorkflows } from './verbs/workflows.ts';
@@ -111,7 +111,7 @@ class SqliteStore implements Store {
   readonly streams: Store['streams'];
   readonly workflows: SqliteWorkflows;
   readonly intents: Store['intents'];
-  readonly runs: SqliteRuns;
+  readonly runs: SqliteRunStore;
   readonly bounds: BoundStore;
   readonly #rt: BaseRuntime;
   readonly #options: SqliteOptions;
@@ -142,7 +142,7 @@ class SqliteStore implements Store {
     this.streams = sqliteStreams(durable, this.signals);
     this.workflows = new SqliteWorkflows(durable, this.leases, this.signals);
     this.intents = new SqliteIntents(durable, this.signals);
-    this.runs = new SqliteRuns(durable, this.leases, this.signals);
+    this.runs = new SqliteRunStore(durable, this.leases, this.signals);
     this.bounds = sqliteBounds(this.#queue, storeClock);
   }
 

@@ -1,6 +1,6 @@
 /** What is kept of a workflow's function, in words. */
 import type { LoadedRun, RunSnapshot, StoredStep } from '../../../store/port/run-store.ts';
-import type { WaitFact } from '../../../workflow/workflow-steps.ts';
+import type { WaitFact } from '../../../workflow/workflow-run.ts';
 import { cut, spanOf, toJson } from '../../ui/text.ts';
 
 /** A list shows this much of a value. */

@@ -82,6 +82,7 @@ export class RedisIntents implements IntentStore {
   async advance(id: string, change: Advance, call: Call): Promise<AdvanceReply> {
     const status = sized('session', id, change.status);
     const args = [id, String(change.ifRevision), change.state, status];
+    if (change.ifChangedAtMs !== undefined) args.push(String(change.ifChangedAtMs));
     const reply = (await this.#work.run(scripts['intent/advance'], args, call)) as ScriptChange;
     if (reply === null) return { kind: 'absent' };
     if (reply[0] === 0) throw foreign(reply[1]);

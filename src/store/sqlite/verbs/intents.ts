@@ -80,15 +80,16 @@ export class SqliteIntents implements IntentStore {
 
   async advance(
     id: string,
-    { ifRevision, state, status }: Advance,
+    { ifRevision, ifChangedAtMs, state, status }: Advance,
     call: Call,
   ): Promise<AdvanceReply> {
     sized('session', id, status);
     return this.#transactions.writeOne('advance', call, (tx): AdvanceReply => {
       const row = findSession(tx, id);
       if (row === undefined) return { kind: 'absent' };
-      if (row.state === 'ENDED' || row.revision !== ifRevision)
-        return { kind: 'conflict', session: storedOf(row) };
+      const isSame =
+        row.revision === ifRevision && (ifChangedAtMs ?? row.changedAtMs) === row.changedAtMs;
+      if (row.state === 'ENDED' || !isSame) return { kind: 'conflict', session: storedOf(row) };
       this.#change(tx, row, state, status);
       return { kind: 'advanced', session: storedOf(row) };
     });

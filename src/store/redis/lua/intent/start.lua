@@ -17,13 +17,19 @@ local function add_key(id, key)
   redis.call('HSET', INTENT .. 'keys', key, id)
 end
 
--- Puts a session into the indexes again: one that is in none is neither listed nor recovered.
+-- Puts a session into all indexes.
+local function list(id, place, tenant, kind, label)
+  local indexes = {
+    'all', 'open', 'all:' .. tenant, 'open:' .. tenant,
+    'of:all:' .. kind, 'of:open:' .. kind, 'label:' .. kind .. ':' .. label,
+  }
+  for _, index in ipairs(indexes) do redis.call('ZADD', INTENT .. index, 'NX', place, id) end
+end
+
+-- A session that no index names is neither listed nor recovered.
 local function list_again(id, facts)
   if redis.call('ZSCORE', INTENT .. 'open', id) then return end
-  local place = string.format('%.0f', -1000 * facts[7])
-  for _, index in ipairs({'all', 'open', 'all:' .. facts[1], 'open:' .. facts[1]}) do
-    redis.call('ZADD', INTENT .. index, 'NX', place, id)
-  end
+  list(id, string.format('%.0f', -1000 * facts[7]), facts[1], facts[9], facts[10])
 end
 
 local id, tenant, client, keys = ARGV[2], ARGV[3], 'c:' .. ARGV[4], {}
@@ -59,13 +65,7 @@ local place = string.format('%.0f', math.min((tonumber(latest) or 0) - 1, -now))
 local stream = stream_at(start_stream(kind))
 push(stream, id, ARGV[7] .. ' ' .. ARGV[8])
 redis.call('ZADD', WORK .. 'stream:all', 0, stream.name)
-redis.call('ZADD', INTENT .. 'all', place, id)
-redis.call('ZADD', INTENT .. 'open', place, id)
-redis.call('ZADD', INTENT .. 'all:' .. tenant, place, id)
-redis.call('ZADD', INTENT .. 'open:' .. tenant, place, id)
-redis.call('ZADD', INTENT .. 'of:all:' .. kind, place, id)
-redis.call('ZADD', INTENT .. 'of:open:' .. kind, place, id)
-redis.call('ZADD', INTENT .. 'label:' .. kind .. ':' .. label, place, id)
+list(id, place, tenant, kind, label)
 redis.call('HSET', session_at(id), 'tenant', tenant, 'kind', kind, 'label', label, 'state', 'NEW', 'revision', 1,
   'body', ARGV[5], 'status', ARGV[6], 'clients', 1, 'created', now_ms, 'changed', now_ms, 'priority', ARGV[7], client, '', 'keys', 1, 'key:1', keys[1])
 redis.call('HSET', INTENT .. 'keys', keys[1], id)

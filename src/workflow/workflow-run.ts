@@ -70,7 +70,7 @@ const POLL_EVERY_MS = 5_000;
 /** The longest timer of one round: a longer one would overflow. */
 const MAX_TIMER_MS = 86_400_000;
 
-export class WorkflowSteps {
+export class WorkflowRun {
   /** Whether a step was kept since this was made. */
   hasProgress = false;
   /** Called when all open lines wait. Resolves with whether the function was suspended. */

@@ -52,7 +52,7 @@ const HELD_AGAIN_MS = 200;
 /** Runs that are looked at together. */
 const PAGE = 100;
 
-export class SqliteRuns implements RunStore {
+export class SqliteRunStore implements RunStore {
   readonly #transactions: Transactions;
   readonly #stores: TxStores;
 

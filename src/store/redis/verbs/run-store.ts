@@ -45,7 +45,7 @@ type ScriptLoaded = [
 ];
 type ScriptFull = [kind: 4, steps: number, signals: number, bytes: number];
 
-export class RedisRuns implements RunStore {
+export class RedisRunStore implements RunStore {
   readonly #work: WorkConnection;
 
   constructor(work: WorkConnection) {
