@@ -2,30 +2,12 @@
 import { ConfigError, FenceStaleError } from '../core/errors.ts';
 
 /**
- * A transaction as a client gives it: whatever can run one statement. Of `pg`, TypeORM and PGlite
- * (`query`), `postgres` (`unsafe`), Knex (`raw`), Prisma (`$executeRawUnsafe`), Drizzle (`execute`),
- * Kysely (`executeQuery`); or a function that runs the SQL that it is given.
+ * A transaction as a client gives it: one whose `query` runs a statement, as those of `pg` and
+ * PGlite; or, for any other client, a function that runs the SQL that it is given.
  */
 export type GuardableTransaction =
   | ((sql: string) => PromiseLike<unknown>)
-  | { query(sql: string): PromiseLike<unknown> }
-  | { unsafe(sql: string): PromiseLike<unknown> }
-  | { raw(sql: string): PromiseLike<unknown> }
-  | { $executeRawUnsafe(sql: string): PromiseLike<unknown> }
-  | { execute(sql: string): PromiseLike<unknown> }
-  | { executeQuery(query: KyselyQuery): PromiseLike<unknown> };
-
-/** A compiled query of Kysely. */
-interface KyselyQuery {
-  readonly sql: string;
-  readonly parameters: readonly unknown[];
-  readonly query: {
-    readonly kind: 'RawNode';
-    readonly sqlFragments: readonly string[];
-    readonly parameters: readonly never[];
-  };
-  readonly queryId: { readonly queryId: string };
-}
+  | { query(sql: string): PromiseLike<unknown> };
 
 /** How deep an error of a client may have hidden the error of the server. */
 const MAX_CAUSES = 5;
@@ -43,29 +25,24 @@ export async function runGuard(
   }
 }
 
-// The order matters: a transaction of `postgres` and of Knex is a function, too.
 function execute(transaction: GuardableTransaction, sql: string): PromiseLike<unknown> {
-  if (transaction === null || !/^(object|function)$/.test(typeof transaction))
-    throw notOne(transaction);
-  if ('unsafe' in transaction) return transaction.unsafe(sql);
-  if ('raw' in transaction) return transaction.raw(sql);
-  if ('$executeRawUnsafe' in transaction) return transaction.$executeRawUnsafe(sql);
-  if (typeof transaction === 'function') return transaction(sql);
-  if ('executeQuery' in transaction) return transaction.executeQuery(kyselyQuery(sql));
-  if ('execute' in transaction) return transaction.execute(sql);
-  if ('query' in transaction) return transaction.query(sql);
-  throw notOne(transaction);
-}
-
-function notOne(transaction: unknown): ConfigError {
+  if (isPlainFunction(transaction)) return transaction(sql);
+  const query = transaction !== null && typeof transaction === 'object' && transaction.query;
+  if (typeof query === 'function') return query.call(transaction, sql);
   const rule =
-    'it is a transaction of pg, postgres, PGlite, Drizzle, Kysely, Prisma, Knex or TypeORM, or a function that runs one SQL statement in it';
-  return new ConfigError({ field: 'transaction', value: transaction, rule });
+    'it is a transaction with query(sql), as of pg and PGlite, or a function that runs one SQL statement in it';
+  throw new ConfigError({ field: 'transaction', value: transaction, rule });
 }
 
-function kyselyQuery(sql: string): KyselyQuery {
-  const query = { kind: 'RawNode', sqlFragments: [sql], parameters: [] } as const;
-  return { sql, parameters: [], query, queryId: { queryId: 'holdfast-guard' } };
+/**
+ * Some clients are functions themselves, and build a query from what they are given instead of
+ * running it. They have members of their own, and a transaction would pass unguarded.
+ */
+function isPlainFunction(
+  transaction: GuardableTransaction,
+): transaction is (sql: string) => PromiseLike<unknown> {
+  if (typeof transaction !== 'function') return false;
+  return !['unsafe', 'raw'].some((member) => member in transaction);
 }
 
 /** The typed error, if the server has refused the fence; undefined for another error. */

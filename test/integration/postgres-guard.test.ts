@@ -197,12 +197,15 @@ describe('guard on PostgreSQL', () => {
       });
       expect(statements).toEqual([lease.guardSql()]);
     });
-    await expect(
-      first.withLease(newKey(), ({ guard }) => guard({} as never)),
-    ).rejects.toMatchObject({
-      code: 'CONFIG_INVALID',
-      field: 'transaction',
-    });
+  });
+
+  it('B-22 refuses a transaction that it cannot run a statement in', async () => {
+    const first = await instance('a');
+    const builder = Object.assign(() => Promise.resolve(), { unsafe: () => {} });
+    for (const transaction of [{}, null, 'tx', { query: {} }, builder])
+      await expect(
+        first.withLease(newKey(), ({ guard }) => guard(transaction as never)),
+      ).rejects.toMatchObject({ code: 'CONFIG_INVALID', field: 'transaction' });
   });
 
   it('B-22 on another store guard throws GUARD_NOT_OFFERED, with what to do', async () => {

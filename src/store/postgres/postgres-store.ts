@@ -17,18 +17,18 @@ import { adoptedDialer, type PostgresDialer, type PostgresLink, urlDialer } from
 import { judge, problemsOf, readFacts, type ServerFacts } from './examination.ts';
 import { ensureInstalled } from './installation.ts';
 import { PostgresConnection } from './postgres-connection.ts';
-import { PostgresEra } from './postgres-era.ts';
+import { PostgresQuarantine } from './postgres-quarantine.ts';
 import { guardStatement, statement } from './statement.ts';
-import { PostgresBounds } from './verbs/bounds.ts';
+import { postgresBounds } from './verbs/bounds.ts';
 import { FunctionConnection } from './verbs/function-connection.ts';
-import { PostgresIntents } from './verbs/intents.ts';
+import { postgresIntents } from './verbs/intents.ts';
 import { PostgresLeases } from './verbs/leases.ts';
-import { PostgresLog } from './verbs/log.ts';
-import { PostgresMembers } from './verbs/members.ts';
-import { PostgresRecords } from './verbs/records.ts';
+import { postgresLog } from './verbs/log.ts';
+import { postgresMembers } from './verbs/members.ts';
+import { postgresRecords } from './verbs/records.ts';
 import { PostgresSignals } from './verbs/signals.ts';
-import { PostgresStreams } from './verbs/streams.ts';
-import { PostgresWorkflows } from './verbs/workflows.ts';
+import { postgresStreams } from './verbs/streams.ts';
+import { postgresWorkflows } from './verbs/workflows.ts';
 
 export interface PostgresStoreOptions {
   /** Put before every name; default none. Stores with the same prefix share their leases. */
@@ -77,13 +77,11 @@ export async function openPostgresStore(
     ? urlDialer(address.url, address.listenUrl, options.tls)
     : adoptedDialer(from));
   const store = new PostgresStore(rt, address, dialer, { ...options, prefix, quarantine });
-  try {
-    await store.open();
-    return store;
-  } catch (error) {
+  await store.open().catch(async (error: unknown) => {
     await store.close();
     throw error;
-  }
+  });
+  return store;
 }
 
 function adoptedAddress(schema = DEFAULT_SCHEMA): PostgresAddress {
@@ -93,20 +91,20 @@ function adoptedAddress(schema = DEFAULT_SCHEMA): PostgresAddress {
 class PostgresStore implements Store {
   readonly name: string;
   readonly leases: PostgresLeases;
-  readonly members: PostgresMembers;
+  readonly members: Store['members'];
   readonly signals: PostgresSignals;
-  readonly records: PostgresRecords;
-  readonly log: PostgresLog;
-  readonly streams: PostgresStreams;
-  readonly workflows: PostgresWorkflows;
-  readonly intents: PostgresIntents;
-  readonly bounds: PostgresBounds;
+  readonly records: Store['records'];
+  readonly log: Store['log'];
+  readonly streams: Store['streams'];
+  readonly workflows: Store['workflows'];
+  readonly intents: Store['intents'];
+  readonly bounds: NonNullable<Store['bounds']>;
   readonly guard: GuardStore;
   readonly #rt: BaseRuntime;
   readonly #address: PostgresAddress;
   readonly #dialer: PostgresDialer;
   readonly #options: PostgresStoreOptions;
-  readonly #era: PostgresEra;
+  readonly #quarantine: PostgresQuarantine;
   readonly #leaseConnection: PostgresConnection;
   readonly #workConnection: PostgresConnection;
   readonly #workConnections: readonly PostgresConnection[];
@@ -127,7 +125,7 @@ class PostgresStore implements Store {
     this.#address = address;
     this.#dialer = dialer;
     this.#options = options;
-    this.#era = new PostgresEra(rt, name, { quarantine, maxTtls, standbys });
+    this.#quarantine = new PostgresQuarantine(rt, name, { quarantine, maxTtls, standbys });
     const connection = (make: (timeoutMs: number) => Promise<PostgresLink>) =>
       new PostgresConnection(rt, name, make);
     this.#leaseConnection = connection((timeoutMs) => this.#makeLink(timeoutMs));
@@ -146,15 +144,15 @@ class PostgresStore implements Store {
       new FunctionConnection(over, schema, prefix, (sent) => this.signals.send(sent));
     const leaseFunctions = functions([this.#leaseConnection]);
     const workFunctions = functions(this.#workConnections);
-    this.leases = new PostgresLeases(leaseFunctions, workFunctions, this.#era, name);
-    this.members = new PostgresMembers(workFunctions);
-    this.records = new PostgresRecords(workFunctions);
-    this.log = new PostgresLog(workFunctions);
-    this.streams = new PostgresStreams(workFunctions);
-    this.workflows = new PostgresWorkflows(workFunctions, this.#era);
-    this.intents = new PostgresIntents(workFunctions);
+    this.leases = new PostgresLeases(leaseFunctions, workFunctions, this.#quarantine, name);
+    this.members = postgresMembers(workFunctions);
+    this.records = postgresRecords(workFunctions);
+    this.log = postgresLog(workFunctions);
+    this.streams = postgresStreams(workFunctions);
+    this.workflows = postgresWorkflows(workFunctions, this.#quarantine);
+    this.intents = postgresIntents(workFunctions);
     this.guard = { sql: (key, fence) => guardStatement(schema, prefix + key, fence) };
-    this.bounds = new PostgresBounds(work, schema, this.#era);
+    this.bounds = postgresBounds(work, schema, this.#quarantine);
     const round = () => this.#sweep();
     const quietly = { onStalled: () => {}, onResumed: () => {} };
     this.#sweeps = new Loop(rt, { everyMs: SWEEP_MS, round, maxPauseMs: SWEEP_MS, ...quietly });
@@ -202,9 +200,9 @@ class PostgresStore implements Store {
       if (problems.length > 0) throw new StoreUnsuitableError({ store: this.name, problems });
       const { create = this.#options.maxTtls !== null } = this.#options;
       await ensureInstalled(link, { store: this.name, schema, create });
-      const request = this.#era.examination;
+      const request = this.#quarantine.examination;
       const sql = statement('server_examine', request, { schema, timeoutMs });
-      this.#era.examined((await link.query(sql)) ?? '');
+      this.#quarantine.examined((await link.query(sql)) ?? '');
       return link;
     } catch (error) {
       link.destroy();

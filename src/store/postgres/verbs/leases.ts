@@ -24,7 +24,7 @@ import {
   type WakeCall,
 } from '../../port/lease-store.ts';
 import type { Call } from '../../port/store.ts';
-import type { EraReply, PostgresEra } from '../postgres-era.ts';
+import type { EraReply, PostgresQuarantine } from '../postgres-quarantine.ts';
 import type { FunctionConnection, ReturnedHint } from './function-connection.ts';
 
 /** A page of a listing has at most so many leases. */
@@ -38,7 +38,7 @@ type Answered<R> = EraReply & { readonly replies: readonly R[] };
 export class PostgresLeases implements LeaseStore {
   readonly #leases: FunctionConnection;
   readonly #work: FunctionConnection;
-  readonly #era: PostgresEra;
+  readonly #quarantine: PostgresQuarantine;
   readonly #store: string;
   readonly maxTtls?: MaxTtls;
 
@@ -49,32 +49,39 @@ export class PostgresLeases implements LeaseStore {
   constructor(
     leases: FunctionConnection,
     work: FunctionConnection,
-    era: PostgresEra,
+    quarantine: PostgresQuarantine,
     store: string,
   ) {
     this.#leases = leases;
     this.#work = work;
-    this.#era = era;
+    this.#quarantine = quarantine;
     this.#store = store;
-    if (era.maxTtls !== null) this.maxTtls = era.maxTtls;
+    if (quarantine.maxTtls !== null) this.maxTtls = quarantine.maxTtls;
   }
 
   async acquire(requests: readonly AcquireRequest[], call: AcquireCall): Promise<AcquireReply[]> {
-    const era = this.#era;
-    if (era.isBarred) return requests.map(() => quarantined(Number.POSITIVE_INFINITY));
+    const quarantine = this.#quarantine;
+    if (quarantine.isBarred) return requests.map(() => quarantined(Number.POSITIVE_INFINITY));
     return this.#forEach<AcquireRequest, AcquireReply>('acquire', requests, async (valid) => {
       const asks = valid.map(({ key, holder, fence, fenceFloor, waitedMs }) => {
-        return { key, holder, fence, floor: fenceFloor, waited: waitedMs, bound: era.boundMs(key) };
+        return {
+          key,
+          holder,
+          fence,
+          floor: fenceFloor,
+          waited: waitedMs,
+          bound: quarantine.boundMs(key),
+        };
       });
-      const request = { ttl: call.ttlMs, inbox: call.inbox, standbys: era.standbys, asks };
+      const request = { ttl: call.ttlMs, inbox: call.inbox, standbys: quarantine.standbys, asks };
       const reply = await this.#leases.call<Answered<AskReply>>(
         'acquire',
         'lease_acquire',
         request,
         call,
       );
-      era.adopt(reply);
-      era.announce(valid.map(({ key }) => key));
+      quarantine.adopt(reply);
+      quarantine.announce(valid.map(({ key }) => key));
       return reply.replies.map(acquired);
     });
   }
@@ -96,19 +103,19 @@ export class PostgresLeases implements LeaseStore {
   }
 
   async reassert(tenures: readonly Tenancy[], call: ReassertCall): Promise<ReassertReply[]> {
-    const era = this.#era;
+    const quarantine = this.#quarantine;
     const { ttlMs: ttl, forgotten } = call;
     const asked = tenures.map((tenure) => {
-      return { ...tenure, bound: era.boundMs(tenure.key) };
+      return { ...tenure, bound: quarantine.boundMs(tenure.key) };
     });
-    const request = { ttl, forgotten, standbys: era.standbys, tenures: asked };
+    const request = { ttl, forgotten, standbys: quarantine.standbys, tenures: asked };
     const reply = await this.#leases.call<Answered<boolean>>(
       'reassert',
       'lease_reassert',
       request,
       call,
     );
-    era.adopt(reply);
+    quarantine.adopt(reply);
     return reply.replies.map((isBack) => (isBack ? 'reasserted' : 'refused'));
   }
 
@@ -141,7 +148,7 @@ export class PostgresLeases implements LeaseStore {
       ]);
       const request = {
         window: call.windowMs,
-        quarantine: this.#era.longestBoundMs,
+        quarantine: this.#quarantine.longestBoundMs,
         handovers: named,
       };
       const reply = await this.#work.call<Reply>('transfer', 'lease_transfer', request, call);

@@ -1,122 +1,93 @@
-import { sized } from '../../port/limits.ts';
 import {
   CHANGES_PAGE,
-  type ChangesCall,
-  type ChangesPage,
   type GetReply,
   type PutReply,
-  type RecordRef,
   type RecordStore,
-  type RecordWrite,
   type RemoveReply,
 } from '../../port/record-store.ts';
 import type { Call } from '../../port/store.ts';
+import { recordJson } from '../../values.ts';
 import type { FunctionConnection } from './function-connection.ts';
 
 type WriteReply = [revision: number] | ['absent'] | ['stale' | 'conflict', number];
 
-export class PostgresRecords implements RecordStore {
-  readonly #functions: FunctionConnection;
-
-  constructor(functions: FunctionConnection) {
-    this.#functions = functions;
-  }
-
-  async get(collection: string, ids: readonly string[], call: Call): Promise<GetReply[]> {
-    type Row = [json: string, revision: number, fence: number] | null;
-    const request = { collection, ids };
-    const rows = await this.#functions.call<Row[]>('get', 'record_get', request, call);
-    return rows.map((row): GetReply => {
-      if (row === null) return { kind: 'absent' };
-      const [json, revision, fence] = row;
-      return { kind: 'found', value: JSON.parse(json), revision, fence };
-    });
-  }
-
-  async put(collection: string, writes: readonly RecordWrite[], call: Call): Promise<PutReply[]> {
-    const texts = writes.map(({ id, value }) => asJson(`${collection}:${id}`, value));
-    const valid = writes.flatMap(({ id, fence, ifRevision }, i) => {
-      const json = texts[i] as string | Error;
-      return typeof json === 'string' ? [{ id, fence, revision: ifRevision, json }] : [];
-    });
-    const replies = await this.#write('put', collection, valid, call);
-    let next = 0;
-    return texts.map((json): PutReply => {
-      if (typeof json !== 'string') return { kind: 'failed', error: json };
-      return written(replies[next++] as WriteReply);
-    });
-  }
-
-  async remove(
-    collection: string,
-    removals: readonly RecordRef[],
-    call: Call,
-  ): Promise<RemoveReply[]> {
-    const writes = removals.map(({ id, fence, ifRevision: revision }) => {
-      return { id, fence, revision, json: null };
-    });
-    const replies = await this.#write('remove', collection, writes, call);
-    return replies.map((reply): RemoveReply => {
-      const answer = reply[0] === 'absent' ? null : written(reply);
-      if (answer === null) return { kind: 'absent' };
-      return answer.kind === 'written' ? { kind: 'removed' } : answer;
-    });
-  }
-
-  async changes(collection: string, call: ChangesCall): Promise<ChangesPage> {
-    type Reply = { newest: number; forgotten: number; rows: [string, number, boolean][] };
-    const { since } = call;
-    const most = Math.min(call.most ?? CHANGES_PAGE, CHANGES_PAGE);
-    const request = { collection, since, began: call.began, most };
-    const { newest, forgotten, rows } = await this.#functions.call<Reply>(
-      'changes',
-      'record_changes',
-      request,
-      call,
-    );
-    const began = since === 0 ? newest : (call.began ?? 0);
-    const known = Math.max(since, began);
-    const page = rows.slice(0, most);
-    const ids = (wanted: boolean) =>
-      page.filter(([, , isRemoved]) => isRemoved === wanted).map(([id]) => id);
-    const reset = since > 0 && (known < forgotten || known > newest);
-    const [changed, removed] = [ids(false), ids(true)];
-    if (rows.length === page.length)
-      return { written: changed, removed, reset, version: Math.max(since, newest), more: false };
-    const version = page.at(-1)?.[1] ?? since;
-    return { written: changed, removed, reset, version, more: true, began };
-  }
-
-  /** Every record of the database is in its table, so there is nothing to discover. */
-  async discover(): Promise<number> {
-    return 0;
-  }
-
-  async #write(
+export function postgresRecords(functions: FunctionConnection): RecordStore {
+  const write = async (
     operation: string,
     collection: string,
     writes: readonly object[],
     call: Call,
-  ): Promise<WriteReply[]> {
+  ): Promise<WriteReply[]> => {
     if (writes.length === 0) return [];
-    return this.#functions.call(operation, 'record_write', { collection, writes }, call);
-  }
+    return functions.call(operation, 'record_write', { collection, writes }, call);
+  };
+  return {
+    async get(collection, ids, call) {
+      type Row = [json: string, revision: number, fence: number] | null;
+      const request = { collection, ids };
+      const rows = await functions.call<Row[]>('get', 'record_get', request, call);
+      return rows.map((row): GetReply => {
+        if (row === null) return { kind: 'absent' };
+        const [json, revision, fence] = row;
+        return { kind: 'found', value: JSON.parse(json), revision, fence };
+      });
+    },
+    async put(collection, writes, call) {
+      const texts = writes.map(({ id, value }) => recordJson(`${collection}:${id}`, value));
+      const valid = writes.flatMap(({ id, fence, ifRevision }, i) => {
+        const json = texts[i] as string | Error;
+        return typeof json === 'string' ? [{ id, fence, revision: ifRevision, json }] : [];
+      });
+      const replies = await write('put', collection, valid, call);
+      let next = 0;
+      return texts.map((json): PutReply => {
+        if (typeof json !== 'string') return { kind: 'failed', error: json };
+        return written(replies[next++] as WriteReply);
+      });
+    },
+    async remove(collection, removals, call) {
+      const writes = removals.map(({ id, fence, ifRevision: revision }) => {
+        return { id, fence, revision, json: null };
+      });
+      const replies = await write('remove', collection, writes, call);
+      return replies.map((reply): RemoveReply => {
+        const answer = reply[0] === 'absent' ? null : written(reply);
+        if (answer === null) return { kind: 'absent' };
+        return answer.kind === 'written' ? { kind: 'removed' } : answer;
+      });
+    },
+    async changes(collection, call) {
+      type Reply = { newest: number; forgotten: number; rows: [string, number, boolean][] };
+      const { since } = call;
+      const most = Math.min(call.most ?? CHANGES_PAGE, CHANGES_PAGE);
+      const request = { collection, since, began: call.began, most };
+      const { newest, forgotten, rows } = await functions.call<Reply>(
+        'changes',
+        'record_changes',
+        request,
+        call,
+      );
+      const began = since === 0 ? newest : (call.began ?? 0);
+      const known = Math.max(since, began);
+      const page = rows.slice(0, most);
+      const ids = (wanted: boolean) =>
+        page.filter(([, , isRemoved]) => isRemoved === wanted).map(([id]) => id);
+      const reset = since > 0 && (known < forgotten || known > newest);
+      const [changed, removed] = [ids(false), ids(true)];
+      if (rows.length === page.length)
+        return { written: changed, removed, reset, version: Math.max(since, newest), more: false };
+      const version = page.at(-1)?.[1] ?? since;
+      return { written: changed, removed, reset, version, more: true, began };
+    },
+    /** Every record of the database is in its table, so there is nothing to discover. */
+    async discover() {
+      return 0;
+    },
+  };
 }
 
 function written([first, second = 0]: WriteReply): PutReply {
   if (first === 'stale') return { kind: 'stale', seen: second };
   if (first === 'conflict') return { kind: 'conflict', revision: second };
   return { kind: 'written', revision: Number(first) };
-}
-
-/** A value that is not JSON fails alone. A value that is too large fails the whole call. */
-function asJson(name: string, value: unknown): string | Error {
-  let json: string | undefined;
-  try {
-    json = JSON.stringify(value);
-  } catch (error) {
-    return error as Error;
-  }
-  if (json === undefined) return new TypeError('undefined is not a JSON value');
-  return sized('record', name, json);
 }

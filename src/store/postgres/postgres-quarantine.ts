@@ -40,18 +40,18 @@ interface ExamineReply extends EraReply {
   readonly bounds: string | null;
 }
 
-export interface EraOptions {
+export interface QuarantineOptions {
   readonly quarantine: 'on' | 'off';
   /** Null for an observer, which is granted nothing. */
   readonly maxTtls: MaxTtls | null;
   readonly standbys: 'any' | 'synchronous';
 }
 
-export class PostgresEra {
+export class PostgresQuarantine {
   readonly #rt: BaseRuntime;
   readonly #clock: Clock;
   readonly #store: string;
-  readonly #options: EraOptions;
+  readonly #options: QuarantineOptions;
   readonly #emitter: QuarantineEmitter;
   readonly #left = new Set<string>();
   #origin: string | null = null;
@@ -59,7 +59,7 @@ export class PostgresEra {
   #era = '';
   #forgotAtMs: number | null = null;
 
-  constructor(rt: BaseRuntime, store: string, options: EraOptions) {
+  constructor(rt: BaseRuntime, store: string, options: QuarantineOptions) {
     this.#rt = rt;
     this.#clock = rt.clock;
     this.#store = store;
