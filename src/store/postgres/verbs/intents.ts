@@ -55,12 +55,9 @@ export function postgresIntents(functions: FunctionConnection): IntentStore {
       return { kind: reply.isDone ? 'advanced' : 'conflict', session: reply.session };
     },
     async republish(ids, call) {
-      const [again, hints] = await functions.call<[string[], ReturnedHint[]]>(
-        'republish',
-        'intent_republish',
-        { ids },
-        call,
-      );
+      type Reply = [again: string[], hints: ReturnedHint[]];
+      const reply = await functions.call<Reply>('republish', 'intent_republish', { ids }, call);
+      const [again, hints] = reply;
       functions.send(hints);
       return again;
     },

@@ -1,5 +1,7 @@
 import {
   CHANGES_PAGE,
+  type ChangesCall,
+  type ChangesPage,
   type GetReply,
   type PutReply,
   type RecordStore,
@@ -9,6 +11,11 @@ import type { Call } from '../../port/store.ts';
 import { recordJson } from '../../values.ts';
 import type { FunctionConnection } from './function-connection.ts';
 
+interface Changes {
+  readonly newest: number;
+  readonly forgotten: number;
+  readonly rows: readonly [id: string, version: number, isRemoved: boolean][];
+}
 type WriteReply = [revision: number] | ['absent'] | ['stale' | 'conflict', number];
 
 export function postgresRecords(functions: FunctionConnection): RecordStore {
@@ -57,27 +64,11 @@ export function postgresRecords(functions: FunctionConnection): RecordStore {
       });
     },
     async changes(collection, call) {
-      type Reply = { newest: number; forgotten: number; rows: [string, number, boolean][] };
-      const { since } = call;
+      const { since, began } = call;
       const most = Math.min(call.most ?? CHANGES_PAGE, CHANGES_PAGE);
-      const request = { collection, since, began: call.began, most };
-      const { newest, forgotten, rows } = await functions.call<Reply>(
-        'changes',
-        'record_changes',
-        request,
-        call,
-      );
-      const began = since === 0 ? newest : (call.began ?? 0);
-      const known = Math.max(since, began);
-      const page = rows.slice(0, most);
-      const ids = (wanted: boolean) =>
-        page.filter(([, , isRemoved]) => isRemoved === wanted).map(([id]) => id);
-      const reset = since > 0 && (known < forgotten || known > newest);
-      const [changed, removed] = [ids(false), ids(true)];
-      if (rows.length === page.length)
-        return { written: changed, removed, reset, version: Math.max(since, newest), more: false };
-      const version = page.at(-1)?.[1] ?? since;
-      return { written: changed, removed, reset, version, more: true, began };
+      const request = { collection, since, began, most };
+      const reply = await functions.call<Changes>('changes', 'record_changes', request, call);
+      return changesPage(reply, call, most);
     },
     /** Every record of the database is in its table, so there is nothing to discover. */
     async discover() {
@@ -90,4 +81,23 @@ function written([first, second = 0]: WriteReply): PutReply {
   if (first === 'stale') return { kind: 'stale', seen: second };
   if (first === 'conflict') return { kind: 'conflict', revision: second };
   return { kind: 'written', revision: Number(first) };
+}
+
+function changesPage(
+  { newest, forgotten, rows }: Changes,
+  call: ChangesCall,
+  most: number,
+): ChangesPage {
+  const { since } = call;
+  const began = since === 0 ? newest : (call.began ?? 0);
+  const known = Math.max(since, began);
+  const page = rows.slice(0, most);
+  const ids = (wanted: boolean) =>
+    page.filter(([, , isRemoved]) => isRemoved === wanted).map(([id]) => id);
+  const reset = since > 0 && (known < forgotten || known > newest);
+  const [changed, removed] = [ids(false), ids(true)];
+  if (rows.length === page.length)
+    return { written: changed, removed, reset, version: Math.max(since, newest), more: false };
+  const version = page.at(-1)?.[1] ?? since;
+  return { written: changed, removed, reset, version, more: true, began };
 }

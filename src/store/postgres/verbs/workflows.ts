@@ -29,10 +29,25 @@ type RawSnapshot = WorkflowSnapshot & { readonly state: string };
 type RawResult = StoredResult & { readonly value: string };
 type RawTaken = Exclude<Taken, { kind: 'replay' }> | { kind: 'replay'; result: RawResult };
 
+type Orchestrating = Pick<
+  WorkflowStore,
+  'begin' | 'emit' | 'update' | 'markRead' | 'unpark' | 'handoff' | 'revoke' | 'remove'
+>;
+type Processing = Pick<WorkflowStore, 'take' | 'reserve' | 'extend' | 'settle' | 'revive'>;
+type Reading = Pick<WorkflowStore, 'read' | 'results' | 'resultOf' | 'history' | 'list'>;
+
 export function postgresWorkflows(
   functions: FunctionConnection,
   quarantine: PostgresQuarantine,
 ): WorkflowStore {
+  const steps = orchestrating(functions, quarantine);
+  return { ...steps, ...processing(functions), ...reading(functions) };
+}
+
+function orchestrating(
+  functions: FunctionConnection,
+  quarantine: PostgresQuarantine,
+): Orchestrating {
   /** Calls a function whose reply has hints, and sends these. */
   const ask = async <R extends object>(
     operation: string,
@@ -44,15 +59,6 @@ export function postgresWorkflows(
     const { hints = [], ...rest } = reply;
     functions.send(hints);
     return rest as R;
-  };
-  const results = async (request: object, call: Call): Promise<StoredResult[]> => {
-    const found = await functions.call<RawResult[]>(
-      'read results',
-      'workflow_results',
-      request,
-      call,
-    );
-    return found.map(result);
   };
   return {
     async begin(id, request, call) {
@@ -89,6 +95,14 @@ export function postgresWorkflows(
       const request = { leaseId, reason: JSON.stringify(call.reason) };
       return ask('revoke tenure', 'workflow_revoke', request, call);
     },
+    remove(id, call) {
+      return functions.call('remove workflow', 'workflow_remove', { id }, call);
+    },
+  };
+}
+
+function processing(functions: FunctionConnection): Processing {
+  return {
     async take(target, call) {
       const { consumer, most, claimMs: claim } = call;
       const request = { target, consumer, most, claim };
@@ -138,6 +152,20 @@ export function postgresWorkflows(
       functions.send(hints);
       return { kind: 'revived', workflow };
     },
+  };
+}
+
+function reading(functions: FunctionConnection): Reading {
+  const results = async (request: object, call: Call): Promise<StoredResult[]> => {
+    const found = await functions.call<RawResult[]>(
+      'read results',
+      'workflow_results',
+      request,
+      call,
+    );
+    return found.map(result);
+  };
+  return {
     async read(ids, call) {
       const found = await functions.call<(RawSnapshot | null)[]>(
         'read workflows',
@@ -174,9 +202,6 @@ export function postgresWorkflows(
       const rows = await functions.call<string[]>('list workflows', 'workflow_list', request, call);
       const { page: ids, more } = pageOf(rows, size);
       return { ids, more };
-    },
-    remove(id, call) {
-      return functions.call('remove workflow', 'workflow_remove', { id }, call);
     },
   };
 }
