@@ -52,12 +52,16 @@ const GIVEN = [
   ['HOLDFAST_SLOT', 'The slot, where there is one: of `holdfast run --slots`, or of a session.'],
   ['HOLDFAST_SESSION_ID', 'A pipeline: its session.'],
   ['HOLDFAST_SESSION_TENANT', 'Its tenant.'],
-  ['HOLDFAST_SESSION_KIND', '`live` or `vod`.'],
-  ['HOLDFAST_SESSION_TYPE', '`stream.start` or `vod.start`.'],
+  ['HOLDFAST_SESSION_KIND', 'Its kind: `live`, `vod`, or one that the configuration declares.'],
+  ['HOLDFAST_SESSION_KEY', 'Of a declared kind: the key of its request.'],
+  ['HOLDFAST_SESSION_TYPE', '`stream.start` or `vod.start`; `start` of a declared kind.'],
   ['HOLDFAST_SESSION_TARGET', 'The channel or recording, as the client named it: anybody’s text.'],
   ['HOLDFAST_SESSION_PROFILE', 'How it is to be run.'],
   ['HOLDFAST_SESSION_BUCKET', 'The bucket of its key.'],
   ['HOLDFAST_SESSION_START_MS', 'Of a recording, from where.'],
+  ['HOLDFAST_ATTEMPT', 'Of a declared kind: which try this is, from 1.'],
+  ['HOLDFAST_TARGET', 'The command of a runner: the id of its target.'],
+  ['HOLDFAST_TARGET_JSON', 'The command of a runner: its whole target as JSON, up to 128 KiB.'],
 ];
 
 /** In examples, or between processes of our own. */

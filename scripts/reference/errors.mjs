@@ -23,7 +23,7 @@ export async function errorsPage(root, types) {
       const own = codeOf(symbol, types);
       const Class = (await load(`${types.pathOf(symbol)}.js`))[symbol.name];
       // Made without its constructor, which wants facts: all that is asked of it is what kind it is.
-      const sample = Object.assign(Object.create(Class.prototype), { code: own });
+      const sample = Object.assign(Object.create(Class.prototype), { code: own, errors: [] });
       const kind = problemFor(sample)?.kind ?? null;
       const status = kind === null ? null : PROBLEMS[kind].status;
       const exit = exitOf(sample) === EXIT.internal ? null : exitOf(sample);

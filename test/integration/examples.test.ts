@@ -6,7 +6,9 @@ import { privateFolder, startProgram } from './support/cli.ts';
 import { END_DEADLINE_MS, example, interrupted, SLOW } from './support/example.ts';
 import { expectNoKeys } from './support/no-keys.ts';
 
-const ALL = ['lease', 'cron', 'leader', 'express', 'fencing', 'sockets', 'orders', 'tv'];
+const ALL = [
+  ...['lease', 'cron', 'node-cron', 'leader', 'express', 'fencing', 'sockets', 'orders', 'tv'],
+];
 const folder = fileURLToPath(new URL('../../examples/', import.meta.url));
 const STAGING = new URL('../../examples/staging/', import.meta.url).href;
 const read = (path: string) => readFileSync(`${folder}${path}`, 'utf8');

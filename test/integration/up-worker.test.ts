@@ -211,7 +211,7 @@ it('what makes no sense for a worker is one line, before the store is asked', SL
   // Nobody listens there: whoever asked it first would try until the test is over.
   const at = { url: 'redis://127.0.0.1:1' };
   const cases: [string, RegExp, Record<string, string>?][] = [
-    [`worker: { slots: 4 }`, /worker\.slots is .*Known options: name, starts, ttl, grace/],
+    [`worker: { slots: 4 }`, /worker\.slots is .*Known options: name, kinds, starts, ttl, grace/],
     [`worker: { starts: 0 }`, /worker\.starts is 0: it must be a whole number from 1/],
     [`worker: { ttl: 'long' }`, /worker\.ttl is "long"/],
     [`worker: { ttl: '2s', grace: '5s' }`, /ttl/],
