@@ -1,4 +1,4 @@
-// Builds src into dist and testing into dist/testing: JavaScript, declarations, and the Lua files beside the code that
+// Builds src into dist and testing into dist/testing: JavaScript, declarations, and the Lua and SQL files beside the code that
 // reads them. Builds the dashboard into dist/dashboard.
 // Says nothing on success and complains on stderr only, so that its caller owns stdout.
 // With --if-stale: only if dist is missing, or older than what it is built from.
@@ -33,7 +33,7 @@ try {
   const startedAt = new Date();
   if (compile() && buildPage()) {
     raiseSource();
-    copyLua();
+    copySources();
     // npx links to it once, and does not look at it again after the next build.
     chmodSync(join(staging, 'cli/bin.js'), 0o755);
     rmSync(dist, { recursive: true, force: true });
@@ -71,9 +71,9 @@ function buildPage() {
   return spawnSync(process.execPath, args, { stdio: ['ignore', 2, 2] }).status === 0;
 }
 
-function copyLua() {
+function copySources() {
   for (const path of readdirSync(src, { recursive: true, encoding: 'utf8' })) {
-    if (!path.endsWith('.lua')) continue;
+    if (!/\.(lua|sql)$/.test(path)) continue;
     mkdirSync(dirname(join(staging, path)), { recursive: true });
     cpSync(join(src, path), join(staging, path));
   }

@@ -39,7 +39,8 @@ import {
   readMaxTtl,
 } from './store/port/keyspaces.ts';
 import type { LeasePage, ReadReply } from './store/port/lease-store.ts';
-import type { Store } from './store/port/store.ts';
+import type { CoordinationStore, Store } from './store/port/store.ts';
+import type { AdoptablePostgres } from './store/postgres/adoptable.ts';
 import type { AdoptableClient } from './store/redis/client/adoptable.ts';
 import type { Runtime } from './store/runtime.ts';
 import { EventLog } from './telemetry/event-log.ts';
@@ -167,7 +168,7 @@ const CALL = { timeoutMs: 5_000 };
  * one.
  */
 export async function open(
-  store?: string | AdoptableClient | Store,
+  store?: string | AdoptableClient | AdoptablePostgres | CoordinationStore | Store,
   options: OpenOptions = {},
 ): Promise<Holdfast> {
   checkKnown(options, KNOWN);

@@ -26,6 +26,7 @@ export type { Retention, RetentionOptions } from './retention.ts';
 export type { AcquireOptions } from './lease/options.ts';
 export type { AcquireResult, HeldContext } from './lease/leases.ts';
 export type { Lease, LeaseSet } from './lease/lease.ts';
+export type { GuardableTransaction } from './lease/guard.ts';
 export type {
   ReleaseOptions,
   ReleaseResult,
@@ -255,9 +256,16 @@ export type {
   IoredisClient,
   NodeRedisClient,
 } from './store/redis/client/adoptable.ts';
+export type {
+  AdoptablePgClient,
+  AdoptablePglite,
+  AdoptablePgPool,
+  AdoptablePostgres,
+} from './store/postgres/adoptable.ts';
 export type { MessageListener } from './store/redis/client/link.ts';
 export type * from './store/port/bound-store.ts';
 export type * from './store/port/examination.ts';
+export type * from './store/port/guard-store.ts';
 export {
   type Absent,
   type Advance,

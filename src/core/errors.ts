@@ -232,10 +232,33 @@ export class FenceStaleError extends defineError(
   resource: string;
   fence: number;
   seen: number;
-}>(
-  ({ resource, fence, seen }) =>
+  /** Of `guard`: who holds the lease now; null if it is free. Absent for other resources. */
+  holder?: string | null;
+}>(({ resource, fence, seen, holder }) => {
+  if (holder !== undefined) {
+    const now = holder === null ? 'no holder has it now' : `${holder} holds it now`;
+    return (
+      `transaction guarded by lease '${resource}' with fence ${fence} refused: the last fence granted is ${seen}, and ${now}. ` +
+      'Roll back and stop. To continue, acquire the lease again.'
+    );
+  }
+  return (
     `write to '${resource}' with fence ${fence} refused: it has seen fence ${seen}. ` +
-    'A later holder is at work: stop. To write again, acquire with fenceFloor set to the fence seen.',
+    'A later holder is at work: stop. To write again, acquire with fenceFloor set to the fence seen.'
+  );
+}) {}
+
+/** The store cannot guard a transaction: it is not in the database that has the user's rows. */
+export class GuardNotOfferedError extends defineError(
+  'GUARD_NOT_OFFERED',
+  'invalid',
+)<{
+  store: string;
+  key: string;
+}>(
+  ({ store, key }) =>
+    `store ${store} cannot guard a transaction with lease '${key}': only PostgreSQL has the lease and your rows in one database. ` +
+    "Write with the lease's fence instead (fenceSql, FENCE_GUARD_LUA, FenceGate), or open('postgres://…').",
 ) {}
 
 /** A write was meant for another revision of the record than the one that is there. */
@@ -348,6 +371,20 @@ export class StoreUnsuitableError extends HoldfastError {
     this.voidsLeases = facts.voidsLeases ?? false;
   }
 }
+
+/** The store offers leases, members and signals alone, and the caller needs more. */
+export class StoreLacksWorkError extends defineError(
+  'STORE_LACKS_WORK',
+  'invalid',
+)<{
+  store: string;
+  /** The verb of the port that the store does not offer, as `part.verb`. */
+  verb: string;
+}>(
+  ({ store, verb }) =>
+    `store ${store} does not offer ${verb}: it keeps leases, members and signals only. ` +
+    'For records, the log, streams, workflows and intents open PostgreSQL, Redis, SQLite or memory.',
+) {}
 
 /** The Holdfast, or the store under it, has been closed. */
 export class ClosedError extends defineError(

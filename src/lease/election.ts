@@ -169,6 +169,7 @@ export class Election implements AsyncDisposable {
       lease,
       isHeld: () => lease.isHeld(),
       assertHeld: () => lease.assertHeld(),
+      guard: (transaction) => lease.guard(transaction),
     });
   }
 

@@ -14,8 +14,10 @@
  * loss. Fences grow even then.
  */
 
-import type { LossReason } from '../core/errors.ts';
+import { GuardNotOfferedError, type LossReason } from '../core/errors.ts';
 import type { Deadline } from '../core/validity.ts';
+import type { Store } from '../store/port/store.ts';
+import { type GuardableTransaction, runGuard } from './guard.ts';
 import type {
   ReleaseOptions,
   ReleaseResult,
@@ -28,12 +30,14 @@ import type { Tenure, TenureState } from './tenure.ts';
 export class Lease implements AsyncDisposable {
   readonly #tenure: Tenure;
   readonly #releaser: Releaser;
+  readonly #store: Pick<Store, 'name' | 'guard'>;
   /** A lease is released once, however often that is asked for. */
   #release: Promise<ReleaseResult> | null = null;
 
-  constructor(tenure: Tenure, releaser: Releaser) {
+  constructor(tenure: Tenure, releaser: Releaser, store: Pick<Store, 'name' | 'guard'>) {
     this.#tenure = tenure;
     this.#releaser = releaser;
+    this.#store = store;
   }
 
   get key(): string {
@@ -86,6 +90,24 @@ export class Lease implements AsyncDisposable {
    */
   assertHeld(): void {
     this.#tenure.assertHeld();
+  }
+
+  /**
+   * PostgreSQL: ties a transaction of yours to this lease. Call it first in the transaction. It
+   * throws `FENCE_STALE` if the lease is over. Otherwise no other holder is granted the lease until
+   * your transaction has ended, so a process that has lost its lease cannot commit.
+   */
+  async guard(transaction: GuardableTransaction): Promise<void> {
+    const sql = this.guardSql();
+    if (this.#tenure.state === 'lost') this.assertHeld();
+    await runGuard(transaction, sql, { key: this.key, fence: this.fence });
+  }
+
+  /** The statement that `guard` runs, for clients that `guard` does not know. */
+  guardSql(): string {
+    const { guard, name } = this.#store;
+    if (guard === undefined) throw new GuardNotOfferedError({ store: name, key: this.key });
+    return guard.sql(this.#tenure.storeKey, this.fence);
   }
 
   /** How long this lease is valid without another renewal. */
@@ -183,6 +205,11 @@ export class LeaseSet implements AsyncDisposable {
 
   assertHeld(): void {
     for (const lease of this.leases) lease.assertHeld();
+  }
+
+  /** Ties a transaction of yours to all leases of the set, as `Lease.guard` does to one. */
+  async guard(transaction: GuardableTransaction): Promise<void> {
+    for (const lease of this.leases) await lease.guard(transaction);
   }
 
   remainingMs(): number {

@@ -14,6 +14,7 @@ import type { Runtime } from '../store/runtime.ts';
 import { acquireAll } from './acquire-all.ts';
 import type { Acquisition, AttemptResult, Busy } from './acquisition.ts';
 import { type Census, censusOf } from './census.ts';
+import type { GuardableTransaction } from './guard.ts';
 import { Lease, type LeaseSet } from './lease.ts';
 import { LeaseRequestQueue } from './lease-request-queue.ts';
 import { LossWatch } from './loss-watch.ts';
@@ -70,6 +71,8 @@ export interface HeldContext {
   readonly lease: Lease;
   isHeld(): boolean;
   assertHeld(): void;
+  /** PostgreSQL: ties a transaction of yours to the lease. See `Lease.guard`. */
+  guard(transaction: GuardableTransaction): Promise<void>;
 }
 
 export class Leases {
@@ -326,7 +329,7 @@ export class Leases {
       this.#holders.add(tenure);
       tenure.onWorkEnded(() => this.#waitQueue.wake(tenure.storeKey));
     }
-    return new Lease(tenure, this.#releaser);
+    return new Lease(tenure, this.#releaser, this.#rt.store);
   }
 
   #emitAcquired({ policy, key, holder }: Acquisition, lease: Lease, waitedMs: number): void {

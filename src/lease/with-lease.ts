@@ -46,5 +46,6 @@ export function heldContext(lease: Lease): HeldContext {
     lease,
     isHeld: () => lease.isHeld(),
     assertHeld: () => lease.assertHeld(),
+    guard: (transaction) => lease.guard(transaction),
   };
 }

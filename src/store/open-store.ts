@@ -4,9 +4,11 @@ import type { Clock } from '../core/clock.ts';
 import { ConfigError } from '../core/errors.ts';
 import type { Emitter } from '../core/events.ts';
 import type { Random } from '../core/random.ts';
+import { coordinationOnly, offersWork } from './coordination-only.ts';
 import { createMemoryStore } from './memory/memory-store.ts';
 import type { MaxTtls } from './port/keyspaces.ts';
-import type { Store } from './port/store.ts';
+import type { CoordinationStore, Store } from './port/store.ts';
+import { type AdoptablePostgres, isAdoptablePostgres } from './postgres/adoptable.ts';
 import { type AdoptableClient, isAdoptable } from './redis/client/adoptable.ts';
 
 export interface OpenStoreOptions {
@@ -24,20 +26,21 @@ export interface OpenStoreOptions {
 
 const RULE =
   "a store is 'sqlite:path', 'memory:', 'redis://host:port' (rediss:// for TLS), 'redis+sentinel://host:port,…/name', " +
-  "'redis+cluster://host:port,…', a client of node-redis or ioredis, a store already made, " +
+  "'redis+cluster://host:port,…', 'postgres://host:port/database', a client of node-redis, ioredis, pg or PGlite, a store already made, " +
   'or nothing: then it is the file .holdfast/holdfast.db of this folder or the nearest above';
 
 /**
  * The store for an address, and whether closing it is ours to do; without one, the file in
- * `.holdfast` here or in a folder above. SQLite and Redis are loaded only where they are asked for.
+ * `.holdfast` here or in a folder above. SQLite, Redis and PostgreSQL are loaded only
+ * where they are asked for.
  */
 export async function openStore(
-  store: string | AdoptableClient | Store | undefined,
+  store: string | AdoptableClient | AdoptablePostgres | CoordinationStore | Store | undefined,
   options: OpenStoreOptions,
 ): Promise<{ store: Store; owned: boolean }> {
   checkSyncs(store, options);
   if (typeof store === 'object' && store !== null && 'leases' in store)
-    return { store, owned: false };
+    return { store: offersWork(store) ? store : coordinationOnly(store), owned: false };
   if (store === undefined) return { store: await openDefaultFile(options), owned: true };
   const scheme = typeof store === 'string' ? /^[a-z+]+:/.exec(store)?.[0] : undefined;
   if (scheme === 'memory:')
@@ -50,6 +53,10 @@ export async function openStore(
     const { openRedisStore } = await import('./redis/redis-store.ts');
     return { store: await openRedisStore(store, options), owned: true };
   }
+  if (isAdoptablePostgres(store) || (typeof store === 'string' && /^postgres(ql)?:/.test(store))) {
+    const { openPostgresStore } = await import('./postgres/postgres-store.ts');
+    return { store: await openPostgresStore(store, options), owned: true };
+  }
   // An address may hold a password: only its scheme is shown.
   const shown = typeof store === 'string' ? (scheme ?? 'text without a scheme') : store;
   throw new ConfigError({ field: 'store', value: shown, rule: RULE });
@@ -59,7 +66,8 @@ export async function openStore(
 function checkSyncs(store: unknown, { sync }: OpenStoreOptions): void {
   const isSqlite = store === undefined || (typeof store === 'string' && /^sqlite:/.test(store));
   if (sync === undefined || isSqlite) return;
-  const rule = "it is for SQLite; on Redis, 'appendfsync' of the server decides";
+  const rule =
+    "it is for SQLite; on Redis, 'appendfsync' of the server decides; on PostgreSQL, every write is on the disk before the call returns";
   throw new ConfigError({ field: 'sync', value: sync, rule });
 }
 

@@ -27,7 +27,7 @@ describe('what is published', () => {
   it('is what was built, and what is to be read; nothing else', () => {
     const isPage = (path: string) =>
       /^dist\/dashboard\/(index\.html|assets\/[\w-]+\.(js|css|svg))$/.test(path);
-    const isBuilt = (path: string) => isPage(path) || /^dist\/.+\.(js|d\.ts|lua)$/.test(path);
+    const isBuilt = (path: string) => isPage(path) || /^dist\/.+\.(js|d\.ts|lua|sql)$/.test(path);
     const isGuide = (path: string) =>
       /^docs\/(?:(?:coming-from|concepts|guides|reference)\/)?[\w-]+\.md$|^docs\/(alerts|grafana)\/|^docs\/images\/[\w-]+\.svg$/.test(
         path,

@@ -1,7 +1,7 @@
 /** A PostgreSQL server of a test's own: a new cluster in a private folder, on a port that the kernel chose. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -38,58 +38,132 @@ function findPrograms(): string | null {
   }
 }
 
-export interface PostgresServer extends AsyncDisposable {
-  readonly url: string;
-  /** What users have made: schemas that are neither PostgreSQL's own nor `public`. */
-  schemas(): Promise<string[]>;
+export interface PostgresOptions {
+  /** Further settings, as `name=value`. */
+  readonly settings?: readonly string[];
+  /** Fit for leases: `fsync` and `full_page_writes` are on. */
+  readonly isDurable?: boolean;
+  /** A copy of this server, which follows it as a standby. */
+  readonly standbyOf?: PostgresServer;
 }
 
-export async function startPostgres(programs: string): Promise<PostgresServer> {
-  const dir = mkdtempSync(join(tmpdir(), 'holdfast-pg-'));
+export interface PostgresServer extends AsyncDisposable {
+  readonly url: string;
+  readonly port: number;
+  /** The folder of its socket. */
+  readonly dir: string;
+  readonly pid: number;
+  /** What users have made: schemas that are neither PostgreSQL's own nor `public`. */
+  schemas(): Promise<string[]>;
+  /** Runs statements over a connection of its own, and returns the rows of the last one. */
+  sql<Row extends object = Record<string, unknown>>(text: string): Promise<Row[]>;
+  /** SIGKILL to the server and all its processes. */
+  kill(): Promise<void>;
+  /** Ends it in order, unless it was killed, and starts it again on the same port. */
+  restart(settings?: readonly string[]): Promise<void>;
+  /** Makes a standby a primary. */
+  promote(): Promise<void>;
+}
+
+export async function startPostgres(
+  programs: string,
+  { settings = [], isDurable = false, standbyOf }: PostgresOptions = {},
+): Promise<PostgresServer> {
+  const dir = mkdtempSync(join(inMemory(), 'holdfast-pg-'));
   const remove = () => rmSync(dir, { recursive: true, force: true });
   const forget = atExit(remove);
   chmodSync(dir, 0o777);
   const data = join(dir, 'data');
-  const locale = ['--no-locale', '--encoding', 'UTF8'];
-  const how = ['-D', data, '-U', 'postgres', '-A', 'trust', '--no-sync', ...locale];
-  const [file = '', ...args] = unprivileged([join(programs, 'initdb'), ...how]);
-  const { status, stdout, stderr } = spawnSync(file, args, { encoding: 'utf8' });
-  if (status !== 0) throw new Error(`initdb failed:\n${stdout}${stderr}`);
+  if (standbyOf === undefined) {
+    const locale = ['--no-locale', '--encoding', 'UTF8'];
+    const how = ['-D', data, '-U', 'postgres', '-A', 'trust', '--no-sync', ...locale];
+    execute([join(programs, 'initdb'), ...how]);
+  } else {
+    const from = ['-d', standbyOf.url, '-D', data, '--no-sync', '-c', 'fast', '-R'];
+    execute([join(programs, 'pg_basebackup'), ...from]);
+  }
   const port = await freePort();
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
-  const server = serve(programs, { data, dir, port });
-  await until(() => isReady(programs, port), {
-    what: 'PostgreSQL to accept connections',
-    deadlineMs: START_DEADLINE_MS,
-    every: 50,
-  });
+  const durable = isDurable ? [] : ['fsync=off', 'full_page_writes=off'];
+  const all = [...durable, 'listen_addresses=127.0.0.1', ...settings];
+  let server = await serve(programs, { data, dir, port }, all);
+  const stop = async (signal: NodeJS.Signals) => {
+    if (server.exitCode !== null || server.signalCode !== null) return;
+    const gone = once(server, 'exit');
+    server.kill(signal);
+    await gone;
+  };
   return {
     url,
+    port,
+    dir,
+    get pid() {
+      return server.pid ?? 0;
+    },
     schemas: () => schemasOf(url),
+    sql: (text) => rowsOf(url, text),
+    // Its other processes notice at once, and end.
+    kill: () => stop('SIGKILL'),
+    async restart(other = []) {
+      await stop('SIGINT');
+      server = await serve(programs, { data, dir, port }, [...all, ...other]);
+    },
+    async promote() {
+      await rowsOf(url, 'SELECT pg_promote()');
+    },
     async [Symbol.asyncDispose]() {
       // SIGQUIT: at once, with all its processes. What it has is thrown away.
-      const gone = once(server, 'exit');
-      server.kill('SIGQUIT');
-      await gone;
+      await stop('SIGQUIT');
       remove();
       forget();
     },
   };
 }
 
-function serve(
+/** A folder in memory, where there is one: `fsync` costs nothing there. */
+function inMemory(): string {
+  return existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
+}
+
+function execute(command: readonly string[]): void {
+  const [file = '', ...args] = unprivileged(command);
+  const { status, stdout, stderr } = spawnSync(file, args, { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`${command[0]} failed:\n${stdout}${stderr}`);
+}
+
+async function serve(
   programs: string,
   { data, dir, port }: { data: string; dir: string; port: number },
-): ChildProcess {
-  const settings = ['fsync=off', 'full_page_writes=off', 'listen_addresses=127.0.0.1'];
+  settings: readonly string[],
+): Promise<ChildProcess> {
   const flags = settings.flatMap((setting) => ['-c', setting]);
   const [file = '', ...args] = unprivileged([
     ...[join(programs, 'postgres'), '-D', data, '-p', String(port), '-k', dir],
     ...flags,
   ]);
-  const server = spawn(file, args, { stdio: 'ignore' });
+  const server = spawn(file, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  let output = '';
+  server.stderr.on('data', (text) => (output = (output + text).slice(-4_000)));
   killAtExit(server);
+  await until(
+    () => {
+      if (server.exitCode !== null) throw new Error(`postgres ended:\n${output}`);
+      return isReady(programs, port);
+    },
+    { what: 'PostgreSQL to accept connections', deadlineMs: START_DEADLINE_MS, every: 50 },
+  );
   return server;
+}
+
+async function rowsOf<Row extends object>(url: string, text: string): Promise<Row[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const result = (await client.query(text)) as pg.QueryResult | pg.QueryResult[];
+    return ((Array.isArray(result) ? result.at(-1) : result)?.rows ?? []) as Row[];
+  } finally {
+    await client.end();
+  }
 }
 
 async function schemasOf(url: string): Promise<string[]> {
@@ -108,7 +182,7 @@ function isReady(programs: string, port: number): boolean {
 }
 
 /** `setpriv` becomes what it starts, so that a signal to it is one to that. */
-function unprivileged(command: readonly string[]): readonly string[] {
+export function unprivileged(command: readonly string[]): readonly string[] {
   if (process.getuid?.() !== 0) return command;
   const who = [`--reuid=${UNPRIVILEGED}`, '--regid=nogroup', '--clear-groups'];
   return ['setpriv', ...who, ...command];

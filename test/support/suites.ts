@@ -15,6 +15,8 @@ const FIRST = {
   integration: [
     // Every store answers alike.
     ...['redis-conformance', 'redis-topologies-conformance', 'sqlite-conformance', 'redis-model'],
+    'postgres-conformance',
+    'postgres-guard',
     ...['sim-redis', 'redis-batches', 'redis-members', 'redis-log', 'redis-discovery'],
     // A lease ends in time, whatever hangs.
     ...['frozen-holder', 'frozen-redis', 'network-faults', 'lifecycle', 'waiting', 'handover'],

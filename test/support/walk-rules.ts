@@ -127,7 +127,7 @@ function partOf(store: SourceText | undefined, part: string): string | undefined
     const isPart =
       ts.isPropertySignature(node) &&
       ts.isInterfaceDeclaration(node.parent) &&
-      node.parent.name.text === 'Store' &&
+      ['CoordinationStore', 'WorkStore'].includes(node.parent.name.text) &&
       node.name.getText() === part;
     if (isPart) return node.type?.getText();
   }

@@ -29,12 +29,38 @@ export interface ConformanceHarness {
   it(name: string, run: () => Promise<void>): void;
 }
 
+/**
+ * Everything: both layers of the port. Of a store with `hasRuns: false`, all but the checks of
+ * workflow functions.
+ */
 export function storeConformance(
   name: string,
-  { open }: { open: () => Promise<ConformanceStore> },
-  { describe, it }: ConformanceHarness,
+  source: { open: () => Promise<ConformanceStore>; hasRuns?: boolean },
+  harness: ConformanceHarness,
 ): void {
-  const check = (title: string, run: (kit: Kit) => Promise<void>) => {
+  harness.describe(name, () => {
+    const check = checkOf(source, harness);
+    coordination(check);
+    work(check);
+    if (source.hasRuns ?? true) running(check);
+    else lackingRuns(check);
+  });
+}
+
+/** Leases, members and signals, for a store that offers these alone. */
+export function coordinationConformance(
+  name: string,
+  source: { open: () => Promise<ConformanceStore> },
+  harness: ConformanceHarness,
+): void {
+  harness.describe(name, () => coordination(checkOf(source, harness)));
+}
+
+function checkOf(
+  { open }: { open: () => Promise<ConformanceStore> },
+  { it }: ConformanceHarness,
+): Check {
+  return (title, run) => {
     it(title, async () => {
       const opened = await open();
       try {
@@ -44,28 +70,37 @@ export function storeConformance(
       }
     });
   };
-  describe(name, () => {
-    acquiring(check);
-    renewing(check);
-    releasing(check);
-    transferring(check);
-    revoking(check);
-    waiting(check);
-    reading(check);
-    belonging(check);
-    recording(check);
-    logging(check);
-    streaming(check);
-    delivering(check);
-    orchestrating(check);
-    succession(check);
-    processing(check);
-    resulting(check);
-    running(check);
-    bounding(check);
-    const checkInTurn = inTurn(check);
-    accepting(checkInTurn);
-    accounting(checkInTurn);
+}
+
+function coordination(check: Check): void {
+  acquiring(check);
+  renewing(check);
+  releasing(check);
+  transferring(check);
+  revoking(check);
+  waiting(check);
+  reading(check);
+  belonging(check);
+}
+
+function work(check: Check): void {
+  recording(check);
+  logging(check);
+  streaming(check);
+  delivering(check);
+  orchestrating(check);
+  succession(check);
+  processing(check);
+  resulting(check);
+  bounding(check);
+  const checkInTurn = inTurn(check);
+  accepting(checkInTurn);
+  accounting(checkInTurn);
+}
+
+function lackingRuns(check: Check): void {
+  check('says that it keeps no runs of workflow functions', async (kit) => {
+    assert.equal(kit.store.runs, undefined);
   });
 }
 

@@ -8,9 +8,13 @@
  * `STORE_UNREACHABLE` and `STORE_REFUSED` say that nothing happened, `OUTCOME_UNKNOWN` that
  * anything may have. No verb takes longer than its `timeoutMs`, and none is ever sent twice. The
  * store's own clock decides when a lease expires.
+ *
+ * The port has two layers: coordination, and work. `coordination-only.ts` completes a store that
+ * offers the first alone.
  */
 import type { BoundStore } from './bound-store.ts';
 import type { Examination } from './examination.ts';
+import type { GuardStore } from './guard-store.ts';
 import type { IntentStore } from './intent-store.ts';
 import type { LeaseStore } from './lease-store.ts';
 import type { LogStore } from './log-store.ts';
@@ -21,7 +25,8 @@ import type { SignalStore } from './signal-store.ts';
 import type { StreamStore } from './stream-store.ts';
 import type { WorkflowStore } from './workflow-store.ts';
 
-export interface Store {
+/** The layer that leases need. A store may offer this layer alone. */
+export interface CoordinationStore {
   /** How to name this store in messages: its address without secrets. */
   readonly name: string;
   /**
@@ -31,21 +36,29 @@ export interface Store {
   readonly identity?: string;
   readonly leases: LeaseStore;
   readonly members: MemberStore;
-  readonly records: RecordStore;
   readonly signals: SignalStore;
+  /** Absent where nothing is ever lost, and so nothing recorded. */
+  readonly bounds?: BoundStore;
+  /** Absent where the store is not in a database that has the user's rows. */
+  readonly guard?: GuardStore;
+  /** What a person should know about this store before trusting it with leases. */
+  examine(): Promise<Examination>;
+  /** Ends every connection and timer of this store. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** The layer that targets, the shared log, workflows and intents need. */
+export interface WorkStore {
+  readonly records: RecordStore;
   readonly log: LogStore;
   readonly streams: StreamStore;
   readonly workflows: WorkflowStore;
   readonly intents: IntentStore;
   /** Absent in a store that cannot run workflow functions. */
   readonly runs?: RunStore;
-  /** Absent where nothing is ever lost, and so nothing recorded. */
-  readonly bounds?: BoundStore;
-  /** What a person should know about this store before trusting it with leases. */
-  examine(): Promise<Examination>;
-  /** Ends every connection and timer of this store. Idempotent. */
-  close(): Promise<void>;
 }
+
+export interface Store extends CoordinationStore, WorkStore {}
 
 export interface Call {
   timeoutMs: number;

@@ -1,6 +1,6 @@
 import { RESULTS_KEPT, type StoredResult } from '../../port/workflow-store.ts';
+import { positionOf } from '../../values.ts';
 import type { Tx } from '../file/sqlite-connection.ts';
-import { positionOf } from '../verbs/values.ts';
 import type { Workflow } from './workflows.ts';
 
 type Row = [

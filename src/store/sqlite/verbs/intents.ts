@@ -19,6 +19,7 @@ import {
 import { sized } from '../../port/limits.ts';
 import type { Call } from '../../port/store.ts';
 import { streamTopic } from '../../port/stream-store.ts';
+import { pageOf, positionOf } from '../../values.ts';
 import type { Transactions } from '../file/lock-queue.ts';
 import type { Tx, TxSignals } from '../file/sqlite-connection.ts';
 import {
@@ -38,7 +39,6 @@ import {
   storedOf,
 } from '../tables/intents.ts';
 import { addEntry, clearLane, ensureStream, findLane, findStream } from '../tables/lanes.ts';
-import { pageOf, positionOf } from './values.ts';
 
 export class SqliteIntents implements IntentStore {
   readonly #transactions: Transactions;

@@ -11,6 +11,7 @@ import {
   type TakeCall,
   type Taken,
 } from '../../port/workflow-store.ts';
+import { positionOf } from '../../values.ts';
 import type { Tx, TxSignals } from '../file/sqlite-connection.ts';
 import {
   type Action,
@@ -37,7 +38,6 @@ import {
 } from '../tables/lanes.ts';
 import { addResult, disownResult, findResult } from '../tables/results.ts';
 import { addHistory, findWorkflow, saveWorkflow, type Workflow } from '../tables/workflows.ts';
-import { positionOf } from './values.ts';
 
 export function takeActions(tx: Tx, target: string, call: TakeCall): Taken[] {
   const stream = findStream(tx, actionStream(target));

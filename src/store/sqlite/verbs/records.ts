@@ -1,5 +1,4 @@
 import { FENCE_RECORD_MS } from '../../port/lease-store.ts';
-import { sized } from '../../port/limits.ts';
 import {
   CHANGES_PAGE,
   type ChangesCall,
@@ -11,6 +10,7 @@ import {
   type RefusedWrite,
   type RemoveReply,
 } from '../../port/record-store.ts';
+import { recordJson } from '../../values.ts';
 import type { Transactions } from '../file/lock-queue.ts';
 import type { Tx } from '../file/sqlite-connection.ts';
 import type { RowRetention } from '../tables/row-retention.ts';
@@ -30,7 +30,7 @@ export function sqliteRecords(transactions: Transactions, retention: RowRetentio
     },
     async put(collection, writes, call) {
       const items = writes.map((write) => {
-        return { write, json: asJson(`${collection}:${write.id}`, write.value) };
+        return { write, json: recordJson(`${collection}:${write.id}`, write.value) };
       });
       const each = (tx: Tx, { write, json }: (typeof items)[number]): PutReply => {
         const row = find(tx, collection, write.id);
@@ -85,18 +85,6 @@ function changesOf(tx: Tx, collection: string, call: ChangesCall): ChangesPage {
 
 function failed(error: Error): { kind: 'failed'; error: Error } {
   return { kind: 'failed', error };
-}
-
-/** A value that is not JSON fails alone. A value that is too large fails the whole call. */
-function asJson(name: string, value: unknown): string | Error {
-  let json: string | undefined;
-  try {
-    json = JSON.stringify(value);
-  } catch (error) {
-    return error as Error;
-  }
-  if (json === undefined) return new TypeError('undefined is not a JSON value');
-  return sized('record', name, json);
 }
 
 function find({ connection, scope }: Tx, collection: string, id: string): Row | undefined {

@@ -24,6 +24,7 @@ import {
 } from '../../port/run-store.ts';
 import type { Call } from '../../port/store.ts';
 import { workflowKey } from '../../port/workflow-store.ts';
+import { asJson } from '../../values.ts';
 import type { Transactions } from '../file/lock-queue.ts';
 import type { Tx, TxSignals } from '../file/sqlite-connection.ts';
 import {
@@ -45,7 +46,6 @@ import {
 } from '../tables/runs.ts';
 import { addHistory, findWorkflow, makeWorkflow, saveWorkflow } from '../tables/workflows.ts';
 import { inTenure, type TxLeases, type TxStores } from './orchestrator-steps.ts';
-import { asJson } from './values.ts';
 
 /** A run that has just been paused is free in a moment. */
 const HELD_AGAIN_MS = 200;

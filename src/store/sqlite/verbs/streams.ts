@@ -9,6 +9,7 @@ import {
   type StreamStore,
   streamTopic,
 } from '../../port/stream-store.ts';
+import { asJson, pageOf, positionOf } from '../../values.ts';
 import type { Transactions } from '../file/lock-queue.ts';
 import type { Tx, TxSignals } from '../file/sqlite-connection.ts';
 import {
@@ -25,7 +26,6 @@ import {
   putAside,
   rest,
 } from '../tables/lanes.ts';
-import { asJson, pageOf, positionOf } from './values.ts';
 
 export function sqliteStreams(transactions: Transactions, signals: TxSignals): StreamStore {
   /** Applies `change` to each entry whose claim is current. */

@@ -31,6 +31,7 @@ import {
   type WorkflowSnapshot,
   type WorkflowStore,
 } from '../../port/workflow-store.ts';
+import { asJson, pageOf, positionOf } from '../../values.ts';
 import type { Transactions } from '../file/lock-queue.ts';
 import type { Tx, TxSignals } from '../file/sqlite-connection.ts';
 import { findResult, unreadResults } from '../tables/results.ts';
@@ -54,7 +55,6 @@ import {
   settleAction,
   takeActions,
 } from './processor-steps.ts';
-import { asJson, pageOf, positionOf } from './values.ts';
 
 export class SqliteWorkflows implements WorkflowStore {
   readonly #transactions: Transactions;

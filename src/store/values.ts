@@ -1,3 +1,5 @@
+import { sized } from './port/limits.ts';
+
 /** Cuts a page out of rows that were read with LIMIT `size + 1`. */
 export function pageOf<Row>(
   found: readonly Row[],
@@ -16,4 +18,18 @@ export function asJson(value: unknown): string {
   const json: string | undefined = JSON.stringify(value);
   if (json === undefined) throw new TypeError(`${typeof value} is not a JSON value`);
   return json;
+}
+
+/**
+ * Returns the value of a record as JSON text. A value that is not JSON is an error of this record
+ * alone. Throws if the value is too large.
+ */
+export function recordJson(name: string, value: unknown): string | Error {
+  let json: string;
+  try {
+    json = asJson(value);
+  } catch (error) {
+    return error as Error;
+  }
+  return sized('record', name, json);
 }

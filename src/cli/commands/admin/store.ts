@@ -1,0 +1,70 @@
+import {
+  installStore,
+  type StoreStatus,
+  storeStatus,
+  uninstallStore,
+} from '../../../store/postgres/administration.ts';
+import type { Context } from '../../context.ts';
+import { CliError, EXIT, type Exit } from '../../exit-codes.ts';
+import { readSettings } from '../../settings.ts';
+
+export interface StoreInstallFlags {
+  readonly grant?: string;
+}
+
+/** `holdfast store install`. */
+export async function install(
+  context: Context,
+  address: string | undefined,
+  { grant }: StoreInstallFlags,
+): Promise<Exit> {
+  const status = await installStore(await addressOf(context, address), grant);
+  const rights = grant === undefined ? '' : ` Role ${grant} may use it.`;
+  return print(
+    context,
+    status,
+    `Installed version ${status.version} in schema ${status.schema}.${rights}\n`,
+  );
+}
+
+/** `holdfast store status`. Exits with 1 if it is not installed. */
+export async function status(context: Context, address: string | undefined): Promise<Exit> {
+  const found = await storeStatus(await addressOf(context, address));
+  const { schema, version, held, bytes, timeline } = found;
+  if (version === null) {
+    print(context, found, `Schema ${schema} is not installed: run 'holdfast store install'.\n`);
+    return EXIT.no;
+  }
+  const size = `${Math.ceil(bytes / 1_024)} KB`;
+  const text = `Schema ${schema}, version ${version}: ${held} leases held, ${size}, timeline ${timeline}.\n`;
+  return print(context, found, text);
+}
+
+/** `holdfast store uninstall`. */
+export async function uninstall(
+  context: Context,
+  address: string | undefined,
+  { yes = false }: { readonly yes?: boolean },
+): Promise<Exit> {
+  if (!yes)
+    throw new CliError(
+      EXIT.usage,
+      'CONFIG_INVALID',
+      'uninstall drops all leases, records, workflows and sessions of the store. Pass --yes to do it.',
+    );
+  const status = await uninstallStore(await addressOf(context, address));
+  return print(context, status, `Dropped schema ${status.schema}.\n`);
+}
+
+async function addressOf({ flags }: Context, given: string | undefined): Promise<string> {
+  const address = given ?? (await readSettings(flags)).store;
+  if (address !== undefined) return address;
+  const message =
+    'no store is named. Give an address: holdfast store install postgres://admin@db/app';
+  throw new CliError(EXIT.usage, 'CONFIG_INVALID', message);
+}
+
+function print({ output }: Context, status: StoreStatus, text: string): Exit {
+  output.result(status, () => text);
+  return EXIT.ok;
+}

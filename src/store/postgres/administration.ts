@@ -1,0 +1,91 @@
+/** Installs, shows and removes the schema, for the command line. */
+import { ConfigError, StoreRefusedError } from '../../core/errors.ts';
+import { parseAddress } from './address.ts';
+import { type PostgresLink, urlDialer } from './dialer.ts';
+import { dialError, sentError } from './failures.ts';
+import { ensureInstalled, installedVersion } from './installation.ts';
+import { literal, within } from './statement.ts';
+
+const DIAL_MS = 10_000;
+const WORK_MS = 60_000;
+const ROLE_FORM = /^[A-Za-z_][A-Za-z0-9_$-]{0,62}$/;
+
+export interface StoreStatus {
+  readonly store: string;
+  readonly schema: string;
+  /** Null: not installed. */
+  readonly version: number | null;
+  /** The leases that are held now. */
+  readonly held: number;
+  readonly bytes: number;
+  readonly timeline: string | null;
+}
+
+/** Makes the schema, unless it is there. `role` gets the rights that an application needs. */
+export async function installStore(address: string, role?: string): Promise<StoreStatus> {
+  if (role !== undefined && !ROLE_FORM.test(role))
+    throw new ConfigError({ field: 'grant', value: role, rule: 'it is the name of a role' });
+  await withLink(address, 'install', async (link, { name: store, schema }) => {
+    await ensureInstalled(link, { store, schema, create: true });
+    if (role === undefined) return;
+    const grants = [
+      `GRANT USAGE ON SCHEMA "${schema}" TO "${role}"`,
+      `GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA "${schema}" TO "${role}"`,
+    ];
+    await link.query(within(WORK_MS, grants.join(';')));
+  });
+  return storeStatus(address);
+}
+
+export function storeStatus(address: string): Promise<StoreStatus> {
+  return withLink(address, 'status', async (link, { name: store, schema }) => {
+    const version = await installedVersion(link, schema);
+    if (version === null) return { store, schema, version, held: 0, bytes: 0, timeline: null };
+    const sql = `SELECT json_build_object(
+      'held', (SELECT count(*) FROM "${schema}".lease WHERE holder <> '!revoked' AND until > "${schema}".clock_us()),
+      'bytes', (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) FROM pg_class c JOIN pg_namespace n
+        ON n.oid = c.relnamespace WHERE n.nspname = ${literal(schema)} AND c.relkind = 'r'),
+      'timeline', "${schema}".timeline())::text`;
+    const facts = JSON.parse((await link.query(within(WORK_MS, sql))) ?? '{}');
+    return { store, schema, version, ...facts };
+  });
+}
+
+/** Drops the schema with all that Holdfast has there. Refuses while a lease is held. */
+export async function uninstallStore(address: string): Promise<StoreStatus> {
+  const status = await storeStatus(address);
+  if (status.held > 0) {
+    const reply = `${status.held} leases are held`;
+    const advice = 'Stop every process of the store first. Nothing was changed.';
+    throw new StoreRefusedError({ store: status.store, operation: 'uninstall', reply, advice });
+  }
+  if (status.version !== null)
+    await withLink(address, 'uninstall', async (link, { schema }) => {
+      await link.query(within(WORK_MS, `DROP SCHEMA "${schema}" CASCADE`));
+    });
+  return status;
+}
+
+async function withLink<R>(
+  address: string,
+  operation: string,
+  work: (link: PostgresLink, to: { readonly name: string; readonly schema: string }) => Promise<R>,
+): Promise<R> {
+  if (!/^postgres(ql)?:/.test(address)) {
+    const rule = 'it is for PostgreSQL: postgres://… Other stores need no installation';
+    throw new ConfigError({ field: 'store', value: address.split(':', 1)[0], rule });
+  }
+  const to = parseAddress(address);
+  const where = { store: to.name, operation };
+  const dialer = await urlDialer(to.url, null, undefined);
+  const link = await dialer.dial(DIAL_MS, false).catch((error: unknown) => {
+    throw dialError(error, where);
+  });
+  try {
+    return await work(link, to);
+  } catch (error) {
+    throw sentError(error, where, 0);
+  } finally {
+    link.destroy();
+  }
+}

@@ -1,0 +1,502 @@
+-- Leases: one function per verb of the port. Each takes JSON and returns JSON, with one reply per
+-- request. Rows are locked in the order of their keys, so that batches cannot deadlock. First every
+-- lock is tried without waiting; only for the rest, and only for `patience_us()` together, does a
+-- verb wait. So a key that a guarded transaction keeps locked does not hold back other keys.
+
+CREATE FUNCTION patience_us() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 50000::bigint $$;
+-- A day, as FENCE_RECORD_MS.
+CREATE FUNCTION fence_kept_us() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 86400000000::bigint $$;
+
+-- The time that a verb may still wait for locks, which begins with its first wait.
+CREATE FUNCTION wait_until(deadline bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM set_config('lock_timeout', greatest(1, (deadline - clock_us()) / 1000)::text, true);
+END $$;
+
+-- Takes the first waiters with a live subscriber out of the line of a key that is free, and returns
+-- the hints that wake them: topic and message. The caller's process sends them after the commit.
+CREATE FUNCTION wake(scope text, name text, most int, apart int) RETURNS json[] LANGUAGE plpgsql AS $$
+DECLARE
+  w record;
+  hints json[] := '{}';
+  now bigint := clock_us();
+  message text := substr(name, length(scope) + 1);
+BEGIN
+  FOR w IN SELECT inbox, until FROM line WHERE key = name AND woken IS NULL ORDER BY since LOOP
+    IF w.until <= now OR NOT EXISTS (
+      SELECT FROM listener l JOIN process p ON p.owner = l.owner WHERE l.topic = w.inbox AND p.until > now
+    ) THEN
+      DELETE FROM line WHERE key = name AND inbox = w.inbox;
+      CONTINUE;
+    END IF;
+    UPDATE line SET woken = now WHERE key = name AND inbox = w.inbox AND woken IS NULL;
+    IF FOUND THEN
+      hints := hints || json_build_array(w.inbox,
+        CASE WHEN cardinality(hints) * apart = 0 THEN message ELSE message || E'\n' || cardinality(hints) * apart END);
+      EXIT WHEN cardinality(hints) = most;
+    END IF;
+  END LOOP;
+  RETURN hints;
+END $$;
+
+-- Grants the keys that are new or free and that no transaction has locked. The first ask for a key
+-- counts. The conditions are evaluated again under the lock of each row.
+CREATE FUNCTION grant_free(scope text, asks json, ttl bigint, lowest bigint, OUT numbers int[], OUT keys text[], OUT fences bigint[])
+LANGUAGE plpgsql AS $$
+DECLARE
+  asked_numbers int[];
+  asked_keys text[];
+  asked_holders text[];
+  asked_floors bigint[];
+BEGIN
+  SELECT array_agg(a.n), array_agg(a.key), array_agg(a.holder), array_agg(a.floor)
+  INTO asked_numbers, asked_keys, asked_holders, asked_floors FROM (
+    SELECT DISTINCT ON (x.key) x.* FROM (
+      SELECT n::int AS n, (scope || (e->>'key')) COLLATE "C" AS key, e->>'holder' AS holder,
+        greatest(coalesce((e->>'floor')::bigint, 0), lowest + 1) AS floor
+      FROM json_array_elements(asks) WITH ORDINALITY AS t(e, n)) x
+    ORDER BY x.key, x.n) a;
+  WITH asked AS (
+    SELECT * FROM unnest(asked_numbers, asked_keys, asked_holders, asked_floors) AS a(n, key, holder, floor)
+  ), made AS (
+    INSERT INTO lease (key, holder, fence, until, kept)
+    SELECT a.key, a.holder, greatest(clock_us(), a.floor), clock_us() + ttl, clock_us() + fence_kept_us() FROM asked a
+    WHERE NOT EXISTS (SELECT FROM lease l WHERE l.key = a.key) ORDER BY a.key COLLATE "C"
+    ON CONFLICT (key) DO NOTHING RETURNING key, fence
+  ), free AS (
+    SELECT l.key, a.holder, a.floor FROM asked a JOIN lease l ON l.key = a.key
+    WHERE l.holder IS NULL OR l.until <= clock_us() ORDER BY l.key FOR UPDATE OF l SKIP LOCKED
+  ), taken_over AS (
+    UPDATE lease l SET holder = f.holder, fence = greatest(l.fence + 1, clock_us(), f.floor), until = clock_us() + ttl,
+      revoked = false, offer = NULL, kept = clock_us() + fence_kept_us()
+    FROM free f WHERE l.key = f.key AND (l.holder IS NULL OR l.until <= clock_us()) RETURNING l.key, l.fence
+  ), done AS (SELECT key, fence FROM made UNION ALL SELECT key, fence FROM taken_over)
+  SELECT coalesce(array_agg(a.n), '{}'), coalesce(array_agg(a.key), '{}'), coalesce(array_agg(d.fence), '{}')
+  INTO numbers, keys, fences FROM done d JOIN asked a ON a.key = d.key;
+END $$;
+
+-- request: scope, ttl (ms), inbox, standbys, asks: [{key, holder, fence, floor, waited, bound}].
+-- bound: how long the keyspace is in quarantine after a loss, in ms; 0 where quarantine is off.
+-- A reply is a fence, [left ms] in a quarantine, or [holder, fence, left ms].
+CREATE FUNCTION lease_acquire(request text) RETURNS text LANGUAGE plpgsql
+SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+  q json := request;
+  scope text := q->>'scope';
+  ttl bigint := ((q->>'ttl')::float8 * 1000)::bigint;
+  checked record;
+  m marker;
+  began text;
+  a record;
+  l lease;
+  now bigint;
+  minted bigint;
+  is_own boolean;
+  keeps boolean;
+  deadline bigint;
+  late int[] := '{}';
+  todo int[];
+  replies json[] := array_fill(NULL::json, ARRAY[json_array_length(q->'asks')]);
+  granted record;
+BEGIN
+  SELECT * INTO checked FROM check_era(q->>'standbys');
+  m := checked.m;
+  began := checked.began;
+  -- Most keys of a batch are new or free: these are granted by two statements for all of them.
+  IF cardinality(replies) > 1 AND (m.since IS NULL OR NOT EXISTS (
+      SELECT FROM json_array_elements(q->'asks') AS e WHERE m.since + (e->>'bound')::bigint * 1000 > clock_us())) THEN
+    SELECT * INTO granted FROM grant_free(scope, q->'asks', ttl, m.floor);
+    FOR i IN 1..cardinality(granted.numbers) LOOP
+      replies[granted.numbers[i]] := to_json(granted.fences[i]);
+    END LOOP;
+    DELETE FROM line WHERE key = ANY (granted.keys) AND inbox = scope || (q->>'inbox') AND woken IS NOT NULL;
+  END IF;
+  SELECT coalesce(array_agg(i), '{}') INTO todo FROM generate_subscripts(replies, 1) AS i WHERE replies[i] IS NULL;
+  FOR pass IN 1..2 LOOP
+    EXIT WHEN (pass = 1 AND todo = '{}') OR (pass = 2 AND late = '{}');
+    IF pass = 2 THEN deadline := clock_us() + patience_us(); END IF;
+    FOR a IN
+      SELECT n::int AS n, scope || (e->>'key') AS key, e->>'holder' AS holder, (e->>'fence')::bigint AS fence,
+        coalesce((e->>'floor')::bigint, 0) AS floor, ((e->>'waited')::float8 * 1000)::bigint AS waited,
+        (e->>'bound')::bigint * 1000 AS bound
+      FROM json_array_elements(q->'asks') WITH ORDINALITY AS t(e, n)
+      WHERE n = ANY (CASE pass WHEN 1 THEN todo ELSE late END)
+      ORDER BY (scope || (e->>'key')) COLLATE "C", n
+    LOOP
+      now := clock_us();
+      SELECT * INTO l FROM lease WHERE key = a.key;
+      -- A quarantine lets pass only a key that was handed over since it began, to its successor or,
+      -- after the successor's window, to anyone.
+      IF m.since + a.bound > now AND a.bound > 0 AND (l.key IS NULL OR l.offer IS DISTINCT FROM m.era
+          OR (l.holder <> a.holder AND l.until > now)) THEN
+        replies[a.n] := json_build_array((m.since + a.bound - now) / 1000.0);
+        CONTINUE;
+      END IF;
+      IF l.key IS NULL THEN
+        minted := greatest(now, a.floor, m.floor + 1);
+        INSERT INTO lease (key, holder, fence, until, kept)
+        VALUES (a.key, a.holder, minted, now + ttl, now + fence_kept_us()) ON CONFLICT (key) DO NOTHING;
+        IF FOUND THEN
+          replies[a.n] := to_json(minted);
+          CONTINUE;
+        END IF;
+        SELECT * INTO l FROM lease WHERE key = a.key;
+      END IF;
+      IF l.holder IS NULL OR l.until <= now OR l.holder = a.holder THEN
+        -- A holder that presents its fence keeps it, and so need not wait for its own guard.
+        keeps := coalesce(l.holder = a.holder AND l.until > now AND l.fence = a.fence, false);
+        IF pass = 1 THEN
+          IF keeps THEN
+            SELECT * INTO l FROM lease WHERE key = a.key FOR NO KEY UPDATE SKIP LOCKED;
+          ELSE
+            SELECT * INTO l FROM lease WHERE key = a.key FOR UPDATE SKIP LOCKED;
+          END IF;
+          IF l.key IS NULL THEN
+            late := late || a.n;
+            CONTINUE;
+          END IF;
+        ELSE
+          BEGIN
+            PERFORM wait_until(deadline);
+            IF keeps THEN
+              SELECT * INTO l FROM lease WHERE key = a.key FOR NO KEY UPDATE;
+            ELSE
+              SELECT * INTO l FROM lease WHERE key = a.key FOR UPDATE;
+            END IF;
+          EXCEPTION WHEN lock_not_available THEN
+            -- Another transaction decides about this key, or is guarded by it: ask again soon.
+            replies[a.n] := json_build_array(coalesce(l.holder, ''), l.fence, patience_us() / 1000);
+            CONTINUE;
+          END;
+        END IF;
+        -- The clock is read again: the lock may have taken time.
+        now := clock_us();
+      END IF;
+      is_own := coalesce(l.holder = a.holder AND l.until > now, false);
+      IF l.holder IS NOT NULL AND l.until > now AND NOT is_own THEN
+        IF a.waited IS NOT NULL THEN
+          INSERT INTO line AS w (key, inbox, since, until)
+          VALUES (a.key, scope || (q->>'inbox'), now - a.waited, now + 2 * greatest(l.until - now, ttl))
+          ON CONFLICT (key, inbox) DO UPDATE SET until = greatest(w.until, excluded.until), woken = NULL,
+            since = CASE WHEN w.woken IS NULL THEN w.since ELSE excluded.since END;
+        END IF;
+        replies[a.n] := json_build_array(l.holder, l.fence, (l.until - now) / 1000.0);
+        CONTINUE;
+      END IF;
+      IF a.waited IS NOT NULL THEN
+        DELETE FROM line WHERE key = a.key AND inbox = scope || (q->>'inbox') AND woken IS NOT NULL;
+      END IF;
+      IF is_own AND l.fence = a.fence THEN
+        UPDATE lease SET until = greatest(until, now + ttl), kept = now + fence_kept_us() WHERE key = a.key;
+        replies[a.n] := to_json(l.fence);
+      ELSE
+        -- Minted under the lock of the row, never from a sequence: grants are in the order of fences.
+        minted := greatest(l.fence + 1, now, a.floor, m.floor + 1);
+        UPDATE lease SET holder = a.holder, fence = minted, revoked = false, offer = NULL, kept = now + fence_kept_us(),
+          until = CASE WHEN is_own THEN greatest(until, now + ttl) ELSE now + ttl END WHERE key = a.key;
+        replies[a.n] := to_json(minted);
+      END IF;
+    END LOOP;
+  END LOOP;
+  RETURN json_build_object('replies', to_json(replies), 'era', m.era, 'since', clock_us() - m.since,
+    'began', began, 'position', wal_position());
+END $$;
+
+-- request: scope, ttl (ms), keep, holdings: [[key, holder]].
+-- Returns only what is not renewed: [index, holder, fence, revoked, isLocked].
+CREATE FUNCTION lease_renew(request text) RETURNS text LANGUAGE plpgsql
+SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+  q json := request;
+  ttl bigint := ((q->>'ttl')::float8 * 1000)::bigint;
+  keys text[];
+  holders text[];
+  done text[];
+  late text[];
+  one text;
+  deadline bigint;
+  failures json;
+BEGIN
+  SELECT array_agg(q->>'scope' || (e->>0) ORDER BY n), array_agg(e->>1 ORDER BY n) INTO keys, holders
+  FROM json_array_elements(q->'holdings') WITH ORDINALITY AS t(e, n);
+  WITH mine AS (
+    -- An expired row is still there, and a late renewal must not revive it.
+    SELECT l.key FROM unnest(keys, holders) AS h(key, holder) JOIN lease l ON l.key = h.key
+    WHERE l.holder = h.holder AND l.until > clock_us() ORDER BY l.key FOR NO KEY UPDATE OF l SKIP LOCKED
+  ), renewed AS (
+    UPDATE lease l SET until = greatest(l.until, clock_us() + ttl),
+      kept = CASE WHEN (q->>'keep')::boolean THEN clock_us() + fence_kept_us() ELSE l.kept END
+    FROM mine WHERE l.key = mine.key AND l.until > clock_us() RETURNING l.key
+  )
+  SELECT coalesce(array_agg(key), '{}') INTO done FROM renewed;
+  IF cardinality(done) < cardinality(keys) THEN
+    SELECT coalesce(array_agg(l.key ORDER BY l.key), '{}') INTO late
+    FROM unnest(keys, holders) AS h(key, holder) JOIN lease l ON l.key = h.key
+    WHERE l.holder = h.holder AND l.until > clock_us() AND l.key <> ALL (done);
+    deadline := clock_us() + patience_us();
+    FOREACH one IN ARRAY late LOOP
+      BEGIN
+        PERFORM wait_until(deadline);
+        PERFORM FROM lease WHERE key = one FOR NO KEY UPDATE;
+        UPDATE lease SET until = greatest(until, clock_us() + ttl) WHERE key = one AND until > clock_us()
+          AND holder = holders[array_position(keys, one)];
+        IF FOUND THEN done := done || one; END IF;
+        late := array_remove(late, one);
+      EXCEPTION WHEN lock_not_available THEN NULL;
+      END;
+    END LOOP;
+    SELECT json_agg(json_build_array(h.n, CASE WHEN l.until > clock_us() THEN l.holder END, coalesce(l.fence, 0),
+      coalesce(l.revoked, false), h.key = ANY (late)))
+    INTO failures
+    FROM unnest(keys, holders) WITH ORDINALITY AS h(key, holder, n) LEFT JOIN lease l ON l.key = h.key
+    WHERE h.key <> ALL (done) OR l.holder IS DISTINCT FROM h.holder;
+  END IF;
+  RETURN coalesce(failures, '[]');
+END $$;
+
+-- request: scope, ttl (ms), forgotten, standbys, tenures: [{key, holder, fence, bound}].
+CREATE FUNCTION lease_reassert(request text) RETURNS text LANGUAGE plpgsql
+SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+  q json := request;
+  ttl bigint := ((q->>'ttl')::float8 * 1000)::bigint;
+  checked record;
+  m marker;
+  began text;
+  t record;
+  l lease;
+  now bigint;
+  replies boolean[] := array_fill(false, ARRAY[json_array_length(q->'tenures')]);
+BEGIN
+  SELECT * INTO checked FROM check_era(q->>'standbys');
+  m := checked.m;
+  began := checked.began;
+  FOR t IN
+    SELECT n::int AS n, q->>'scope' || (e->>'key') AS key, e->>'holder' AS holder, (e->>'fence')::bigint AS fence,
+      (e->>'bound')::bigint * 1000 AS bound
+    FROM json_array_elements(q->'tenures') WITH ORDINALITY AS x(e, n)
+    ORDER BY (q->>'scope' || (e->>'key')) COLLATE "C", n
+  LOOP
+    SELECT * INTO l FROM lease WHERE key = t.key FOR NO KEY UPDATE;
+    now := clock_us();
+    IF l.key IS NOT NULL THEN
+      CONTINUE WHEN (l.holder IS NOT NULL AND l.until > now) OR l.revoked OR l.fence <> t.fence;
+      UPDATE lease SET holder = t.holder, until = now + ttl WHERE key = t.key;
+      replies[t.n] := true;
+    ELSIF (q->>'forgotten')::boolean AND t.bound > 0 THEN
+      -- The store must stop granting, for every process, before a lost lease is put back.
+      IF m.since IS NULL OR m.since + t.bound <= now THEN
+        PERFORM FROM marker FOR UPDATE;
+        SELECT * INTO m FROM marker;
+        IF m.since IS NULL OR m.since + t.bound <= now THEN
+          began := 'a lease vanished under its holder';
+          m := begin_era();
+        END IF;
+      END IF;
+      INSERT INTO lease (key, holder, fence, until, kept)
+      VALUES (t.key, t.holder, t.fence, now + ttl, now + fence_kept_us()) ON CONFLICT (key) DO NOTHING;
+      replies[t.n] := FOUND;
+    END IF;
+  END LOOP;
+  RETURN json_build_object('replies', to_json(replies), 'era', m.era, 'since', clock_us() - m.since, 'began', began);
+END $$;
+
+-- request: scope, tenures: [[key, holder, fence]].
+-- A reply is 0 (released), 1 (released, and a waiter was woken), or [holder, fence]: not held.
+CREATE FUNCTION lease_release(request text) RETURNS text LANGUAGE plpgsql
+SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+  q json := request;
+  keys text[];
+  holders text[];
+  fences bigint[];
+  freed text[];
+  woken text[] := '{}';
+  hints json[] := '{}';
+  added json[];
+  one text;
+  replies json;
+BEGIN
+  SELECT array_agg(q->>'scope' || (e->>0) ORDER BY n), array_agg(e->>1 ORDER BY n), array_agg((e->>2)::bigint ORDER BY n)
+  INTO keys, holders, fences FROM json_array_elements(q->'tenures') WITH ORDINALITY AS t(e, n);
+  WITH mine AS (
+    SELECT l.key FROM unnest(keys, holders, fences) AS h(key, holder, fence) JOIN lease l ON l.key = h.key
+    WHERE l.holder = h.holder AND l.fence = h.fence AND l.until > clock_us() ORDER BY l.key FOR NO KEY UPDATE OF l
+  ), gone AS (
+    UPDATE lease l SET holder = NULL, until = clock_us() FROM mine WHERE l.key = mine.key RETURNING l.key
+  )
+  SELECT coalesce(array_agg(key), '{}') INTO freed FROM gone;
+  FOR one IN SELECT DISTINCT key FROM line WHERE key = ANY (freed) ORDER BY key LOOP
+    added := wake(q->>'scope', one, 1, 0);
+    IF cardinality(added) > 0 THEN
+      woken := woken || one;
+      hints := hints || added;
+    END IF;
+  END LOOP;
+  SELECT json_agg(CASE WHEN f.key IS NULL
+    THEN json_build_array(CASE WHEN l.until > clock_us() THEN l.holder END, coalesce(l.fence, 0))
+    WHEN h.key = ANY (woken) THEN '1'::json ELSE '0'::json END ORDER BY h.n)
+  INTO replies
+  FROM unnest(keys) WITH ORDINALITY AS h(key, n) LEFT JOIN unnest(freed) AS f(key) ON f.key = h.key
+  LEFT JOIN lease l ON f.key IS NULL AND l.key = h.key;
+  RETURN json_build_object('replies', replies, 'hints', to_json(hints));
+END $$;
+
+-- Makes the successor the holder for a window, under a lock of the row, and returns the new fence.
+CREATE FUNCTION hand_over(name text, successor text, window_us bigint, floor bigint, quarantine_us bigint)
+RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  now bigint := clock_us();
+  m marker;
+  minted bigint;
+BEGIN
+  SELECT * INTO m FROM marker;
+  UPDATE lease l SET holder = successor, until = now + window_us, revoked = false, kept = now + fence_kept_us(),
+    fence = greatest(l.fence + 1, now, hand_over.floor, m.floor + 1),
+    offer = CASE WHEN m.since + quarantine_us > now THEN m.era END
+  WHERE key = name RETURNING fence INTO minted;
+  RETURN minted;
+END $$;
+
+-- request: scope, window (ms), quarantine (ms), handovers: [[key, holder, fence, successor]].
+-- A reply is the new fence, or [holder, fence]: not held.
+CREATE FUNCTION lease_transfer(request text) RETURNS text LANGUAGE plpgsql
+SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+  q json := request;
+  scope text := q->>'scope';
+  h record;
+  l lease;
+  replies json[] := array_fill(NULL::json, ARRAY[json_array_length(q->'handovers')]);
+  hints json[] := '{}';
+BEGIN
+  FOR h IN
+    SELECT n::int AS n, e->>0 AS key, e->>1 AS holder, (e->>2)::bigint AS fence, e->>3 AS successor
+    FROM json_array_elements(q->'handovers') WITH ORDINALITY AS t(e, n) ORDER BY (scope || (e->>0)) COLLATE "C", n
+  LOOP
+    -- Waits for transactions of the giver that `guard` has let pass.
+    SELECT * INTO l FROM lease WHERE key = scope || h.key AND holder = h.holder AND fence = h.fence
+      AND until > clock_us() FOR UPDATE;
+    IF l.key IS NULL OR l.until <= clock_us() THEN
+      SELECT * INTO l FROM lease WHERE key = scope || h.key;
+      replies[h.n] := json_build_array(CASE WHEN l.until > clock_us() THEN l.holder END, coalesce(l.fence, 0));
+    ELSE
+      replies[h.n] := to_json(hand_over(scope || h.key, h.successor, ((q->>'window')::float8 * 1000)::bigint, h.fence + 1,
+        (q->>'quarantine')::bigint * 1000));
+      hints := hints || json_build_array(scope || split_part(h.successor, '/', 1), h.key);
+    END IF;
+  END LOOP;
+  RETURN json_build_object('replies', to_json(replies), 'hints', to_json(hints));
+END $$;
+
+-- Frees a key against its holder's will, and returns the hints for its next waiter.
+CREATE FUNCTION free_lease(scope text, name text) RETURNS json[] LANGUAGE plpgsql AS $$
+DECLARE now bigint := clock_us();
+BEGIN
+  INSERT INTO lease AS l (key, holder, fence, until, revoked, kept)
+  VALUES (name, NULL, greatest(now, (SELECT floor + 1 FROM marker)), now, true, now + fence_kept_us())
+  ON CONFLICT (key) DO UPDATE SET holder = NULL, until = now, revoked = true, kept = excluded.kept, offer = NULL,
+    fence = greatest(l.fence + 1, excluded.fence);
+  RETURN wake(scope, name, 1, 0);
+END $$;
+
+-- request: scope, key, force, fence. Returns [holder, fence] if not held, else [holder, fence, left ms, hints].
+CREATE FUNCTION lease_revoke(request text) RETURNS text LANGUAGE plpgsql
+SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+  q json := request;
+  name text := q->>'scope' || (q->>'key');
+  force boolean := q->>'force';
+  l lease;
+  now bigint;
+  minted bigint;
+  hints json[] := '{}';
+BEGIN
+  SELECT * INTO l FROM lease WHERE key = name AND fence = (q->>'fence')::bigint FOR UPDATE;
+  now := clock_us();
+  IF l.key IS NULL OR l.holder IS NULL OR l.until <= now OR (l.holder = '!revoked' AND NOT force) THEN
+    SELECT * INTO l FROM lease WHERE key = name;
+    RETURN json_build_array(CASE WHEN l.until > now THEN l.holder END, coalesce(l.fence, 0));
+  END IF;
+  IF force THEN
+    hints := free_lease(q->>'scope', name);
+    SELECT fence INTO minted FROM lease WHERE key = name;
+  ELSE
+    UPDATE lease SET holder = '!revoked', offer = NULL, kept = now + fence_kept_us(),
+      fence = greatest(l.fence + 1, now, (SELECT floor + 1 FROM marker)) WHERE key = name RETURNING fence INTO minted;
+  END IF;
+  RETURN json_build_array(l.holder, minted, (l.until - now) / 1000.0, to_json(hints));
+END $$;
+
+-- request: scope, keys. A reply is [holder, fence, left ms].
+CREATE FUNCTION lease_read(request text) RETURNS text LANGUAGE plpgsql
+SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+  q json := request;
+  now bigint := clock_us();
+BEGIN
+  RETURN coalesce((
+    SELECT json_agg(json_build_array(CASE WHEN l.until > now THEN l.holder END, coalesce(l.fence, 0), (l.until - now) / 1000.0)
+      ORDER BY n)
+    FROM json_array_elements_text(q->'keys') WITH ORDINALITY AS k(key, n) LEFT JOIN lease l ON l.key = q->>'scope' || k.key), '[]');
+END $$;
+
+-- request: scope, prefix, cursor, most. Returns [cursor or null, [[key, holder, fence, left ms]]].
+CREATE FUNCTION lease_list(request text) RETURNS text LANGUAGE plpgsql
+SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+  q json := request;
+  scope text := q->>'scope';
+  most int := q->>'most';
+  now bigint := clock_us();
+  start text := scope || (q->>'prefix');
+  final text;
+  size int;
+  leases json;
+BEGIN
+  WITH page AS (
+    SELECT * FROM lease WHERE key >= start AND key > coalesce(scope || (q->>'cursor'), '') AND starts_with(key, start)
+    ORDER BY key LIMIT most
+  )
+  SELECT max(key), count(*), coalesce(json_agg(json_build_array(substr(key, length(scope) + 1), holder, fence, (until - now) / 1000.0)
+    ORDER BY key) FILTER (WHERE holder <> '!revoked' AND until > now), '[]') INTO final, size, leases FROM page;
+  RETURN json_build_array(CASE WHEN size = most THEN substr(final, length(scope) + 1) END, leases);
+END $$;
+
+-- request: scope, keys, leaving, most, apart. Returns [how many per key, hints].
+CREATE FUNCTION lease_wake_next(request text) RETURNS text LANGUAGE plpgsql
+SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+  q json := request;
+  k record;
+  counts int[] := array_fill(0, ARRAY[json_array_length(q->'keys')]);
+  hints json[] := '{}';
+  added json[];
+BEGIN
+  FOR k IN SELECT n::int AS n, q->>'scope' || key AS key FROM json_array_elements_text(q->'keys') WITH ORDINALITY AS t(key, n)
+    ORDER BY (q->>'scope' || key) COLLATE "C", n
+  LOOP
+    DELETE FROM line WHERE key = k.key AND inbox = q->>'scope' || (q->>'leaving');
+    CONTINUE WHEN EXISTS (SELECT FROM lease WHERE key = k.key AND holder IS NOT NULL AND until > clock_us());
+    added := wake(q->>'scope', k.key, (q->>'most')::int, (q->>'apart')::int);
+    counts[k.n] := cardinality(added);
+    hints := hints || added;
+  END LOOP;
+  RETURN json_build_array(to_json(counts), to_json(hints));
+END $$;
+
+-- Lets the user's own transaction pass if the tenure of this fence is current, and keeps it current
+-- until that transaction ends: a takeover changes `fence`, and waits. A renewal does not.
+-- Under REPEATABLE READ, a snapshot from before the takeover fails here with 40001.
+CREATE FUNCTION guard(name text, presented bigint) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE l lease;
+BEGIN
+  PERFORM FROM lease WHERE key = name AND fence = presented AND holder IS NOT NULL AND holder <> '!revoked' FOR KEY SHARE;
+  IF FOUND THEN RETURN; END IF;
+  SELECT * INTO l FROM lease WHERE key = name;
+  RAISE EXCEPTION USING ERRCODE = 'HF001',
+    MESSAGE = concat_ws(' ', 'FENCE_STALE', coalesce(l.fence, 0), CASE WHEN l.until > clock_us() THEN l.holder END),
+    DETAIL = format('The transaction is guarded by lease %L with fence %s.', name, presented),
+    HINT = 'The lease is over: another holder may have it. Stop, and acquire it again.';
+END $$;

@@ -1,0 +1,44 @@
+import type { Call } from '../../port/store.ts';
+import type { PostgresConnection } from '../postgres-connection.ts';
+import { statement } from '../statement.ts';
+
+/** A hint as a function returns it: the topic, with its prefix, and the message. */
+export type ReturnedHint = readonly [topic: string, message: string];
+
+/** The functions of the schema, over one connection, or over the least busy of several. */
+export class FunctionConnection {
+  readonly #connections: readonly PostgresConnection[];
+  readonly #schema: string;
+  readonly scope: string;
+  readonly #send: (hints: readonly ReturnedHint[]) => void;
+
+  /** `send` sends the hints that a function returns, after its transaction has committed. */
+  constructor(
+    connections: readonly PostgresConnection[],
+    schema: string,
+    scope: string,
+    send: (hints: readonly ReturnedHint[]) => void,
+  ) {
+    this.#connections = connections;
+    this.#schema = schema;
+    this.scope = scope;
+    this.#send = send;
+  }
+
+  /** Calls a function with a request in this store's scope. */
+  async call<R>(operation: string, name: string, request: object, call: Call): Promise<R> {
+    const text = JSON.stringify({ scope: this.scope, ...request });
+    const { timeoutMs } = call;
+    const sql = statement(name, text, { schema: this.#schema, timeoutMs });
+    return JSON.parse((await this.#leastBusy().run(operation, sql, timeoutMs)) ?? 'null') as R;
+  }
+
+  /** The first of equals: a process that does one thing at a time has one connection. */
+  #leastBusy(): PostgresConnection {
+    return this.#connections.reduce((best, one) => (one.load < best.load ? one : best));
+  }
+
+  send(hints: readonly ReturnedHint[]): void {
+    if (hints.length > 0) this.#send(hints);
+  }
+}

@@ -1,0 +1,86 @@
+import pg from 'pg';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
+import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
+import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import fc from '../support/fast-check.ts';
+import {
+  type PostgresServer,
+  postgresPrograms,
+  startPostgres,
+} from '../support/postgres-server.ts';
+import { flowStep, takeFlowStep } from './support/flow-steps.ts';
+import type { Twin } from './support/redis-twins.ts';
+import { Telling } from './support/telling.ts';
+
+// Two makes of one port: functions of PostgreSQL, and the tables of SQLite. Whatever is asked of both, they have to answer the same.
+
+/** How many sequences are tried: few here; set HOLDFAST_RUNS to 1000 for a long look. */
+const RUNS = Number(process.env.HOLDFAST_RUNS ?? 25);
+/** Opaque, or a moment. */
+const OWN = new Set(['position', 'atMs', 'createdAtMs', 'changedAtMs', 'revokedAtMs']);
+
+let server: PostgresServer;
+let control: pg.Client;
+beforeAll(async () => {
+  server = await startPostgres(postgresPrograms() ?? '', { isDurable: true });
+  await (await openPostgresStore(server.url)).close();
+  control = new pg.Client({ connectionString: server.url });
+  await control.connect();
+  // The time of the store is the time of the test.
+  await control.query(`CREATE TABLE holdfast.test_clock (now_us bigint NOT NULL); INSERT INTO holdfast.test_clock VALUES (0);
+    CREATE OR REPLACE FUNCTION holdfast.clock_us() RETURNS bigint LANGUAGE sql VOLATILE AS
+    'SELECT now_us FROM holdfast.test_clock'`);
+}, 60_000);
+afterAll(async () => {
+  await control.end();
+  await server[Symbol.asyncDispose]();
+});
+
+let sequences = 0;
+async function openBoth(clock: FakeClock): Promise<Twin[]> {
+  const prefix = `sequence-${sequences++}:`;
+  // The time begins again with each sequence, and fences of deliveries follow it.
+  await control.query('UPDATE holdfast.delivery SET fence = 0');
+  const postgres = await openPostgresStore(server.url, { prefix, quarantine: 'off' });
+  return [createMemoryStore({ clock }), postgres].map((store) => {
+    // Nobody talks to these but through their store.
+    return { store, link: undefined as never, messages: [], telling: new Telling() };
+  });
+}
+
+/** What is said of it, without what each store may choose. */
+function plain(answer: unknown): unknown {
+  if (Array.isArray(answer)) return answer.map(plain);
+  if (typeof answer !== 'object' || answer === null) return answer;
+  const isDead = 'reason' in answer && 'tries' in answer;
+  const fields = Object.entries(answer).filter(
+    ([name]) => !OWN.has(name) && !(isDead && name === 'id'),
+  );
+  return Object.fromEntries(fields.map(([name, value]) => [name, plain(value)]));
+}
+
+it(
+  'B-21 PostgreSQL and SQLite give the same answers about streams and workflows',
+  async () => {
+    const property = fc.asyncProperty(
+      fc.array(flowStep, { maxLength: 60, size: 'max' }),
+      async (steps) => {
+        const clock = new FakeClock();
+        const both = await openBoth(clock);
+        for (const step of steps) {
+          await clock.advance(step.pick === 60 ? 61_000 : 1);
+          const nowUs = Math.floor(clock.wallMs() * 1_000);
+          await control.query(`UPDATE holdfast.test_clock SET now_us = ${nowUs}`);
+          const answers = await Promise.all(
+            both.map(async (twin) => twin.telling.tell(plain(await takeFlowStep(twin, step)))),
+          );
+          expect(answers[1], JSON.stringify(step)).toEqual(answers[0]);
+        }
+        for (const { store } of both) await store.close();
+      },
+    );
+    await fc.assert(property, { numRuns: RUNS });
+  },
+  120_000 + RUNS * 5_000,
+);

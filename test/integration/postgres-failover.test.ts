@@ -1,0 +1,134 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Emitter } from '../../src/core/events.ts';
+import type { Store } from '../../src/store/port/store.ts';
+import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
+import {
+  type PostgresServer,
+  postgresPrograms,
+  startPostgres,
+} from '../support/postgres-server.ts';
+import { until } from '../support/until.ts';
+
+const CALL = { timeoutMs: 5_000 };
+const ACQUIRE = { ...CALL, ttlMs: 20_000, inbox: 'inbox' };
+const key = 'lease:failover';
+const programs = postgresPrograms() ?? '';
+const servers: PostgresServer[] = [];
+const start = async (options: Parameters<typeof startPostgres>[1] = {}) => {
+  const server = await startPostgres(programs, { isDurable: true, ...options });
+  servers.push(server);
+  return server;
+};
+const acquire = async (store: Store, name: string) =>
+  (await store.leases.acquire([{ key: name, holder: 'a' }], ACQUIRE))[0];
+let primary: PostgresServer;
+beforeAll(async () => {
+  primary = await start();
+}, 60_000);
+afterAll(() => Promise.all(servers.map((server) => server[Symbol.asyncDispose]())));
+
+describe('a PostgreSQL server', () => {
+  it('B-24 makes grants at once after a plain restart, and after a crash', async () => {
+    const events = new Emitter();
+    const forgot: string[] = [];
+    events.on('store.forgot', ({ why }) => forgot.push(why));
+    const store = await openPostgresStore(primary.url, { events });
+    const granted = await acquire(store, key);
+    expect(granted).toMatchObject({ kind: 'granted' });
+    for (const end of [
+      () => primary.restart(),
+      () => primary.kill().then(() => primary.restart()),
+    ]) {
+      await end();
+      const [found] = await store.leases
+        .read([key], CALL)
+        .catch(() => store.leases.read([key], CALL));
+      expect(found).toMatchObject({
+        kind: 'held',
+        holder: 'a',
+        fence: (granted as { fence: number }).fence,
+      });
+      expect(await acquire(store, `${key}-${forgot.length}-${Math.random()}`)).toMatchObject({
+        kind: 'granted',
+      });
+    }
+    expect(forgot).toEqual([]);
+    await store.close();
+  });
+
+  it('B-24 is refused with fsync off, with full_page_writes off, and in recovery, with what to do', async () => {
+    for (const setting of ['fsync', 'full_page_writes']) {
+      await primary.restart([`${setting}=off`]);
+      const opening = openPostgresStore(primary.url);
+      await expect(opening).rejects.toMatchObject({ code: 'STORE_UNSUITABLE' });
+      await expect(openPostgresStore(primary.url)).rejects.toThrow(
+        new RegExp(`${setting} is off.*Set ${setting} = on`),
+      );
+    }
+    await primary.restart();
+    const standby = await start({ standbyOf: primary });
+    await expect(openPostgresStore(standby.url)).rejects.toThrow(
+      /standby in recovery.*Use the address of the primary/,
+    );
+  }, 60_000);
+
+  it('B-24 makes no grants for the bound after an asynchronous standby was promoted, and renews what is held', async () => {
+    const store = await openPostgresStore(primary.url);
+    const granted = await acquire(store, 'lease:kept');
+    await store.close();
+    const standby = await start({ standbyOf: primary });
+    await caughtUp(standby);
+    await standby.promote();
+    const events = new Emitter();
+    const forgot: string[] = [];
+    events.on('store.forgot', ({ why }) => forgot.push(why));
+    const promoted = await openPostgresStore(standby.url, { events });
+    expect(await acquire(promoted, 'lease:new')).toMatchObject({
+      kind: 'busy',
+      reason: 'quarantine',
+    });
+    expect(forgot).toEqual([expect.stringMatching(/timeline/)]);
+    const [renewed] = await promoted.leases.renew([{ key: 'lease:kept', holder: 'a' }], {
+      ...CALL,
+      ttlMs: 20_000,
+    });
+    expect(renewed).toEqual({ kind: 'renewed' });
+    expect(granted).toMatchObject({ kind: 'granted' });
+    await promoted.close();
+  }, 60_000);
+
+  it('B-24 makes grants at once after a synchronous standby was promoted, if the address promises no other', async () => {
+    const standby = await start({ standbyOf: primary });
+    await primary.sql(`ALTER SYSTEM SET synchronous_standby_names = '*'`);
+    await primary.sql('SELECT pg_reload_conf()');
+    const query = '?standbys=synchronous';
+    const store = await openPostgresStore(primary.url + query);
+    await until(
+      async () => (await acquire(store, `lease:sync-${Math.random()}`))?.kind === 'granted',
+      { what: 'a grant', deadlineMs: 10_000 },
+    );
+    const [row] = await primary.sql<{ synchronous: boolean }>(
+      'SELECT synchronous FROM holdfast.marker',
+    );
+    expect(row?.synchronous).toBe(true);
+    await store.close();
+    await primary.kill();
+    await standby.promote();
+    const promoted = await openPostgresStore(standby.url + query);
+    expect(await acquire(promoted, 'lease:new')).toMatchObject({ kind: 'granted' });
+    await promoted.close();
+  }, 60_000);
+});
+
+async function caughtUp(standby: PostgresServer): Promise<void> {
+  const [at] = await primary.sql<{ lsn: string }>('SELECT pg_current_wal_lsn()::text AS lsn');
+  await until(
+    async () => {
+      const [row] = await standby.sql<{ done: boolean }>(
+        `SELECT pg_last_wal_replay_lsn() >= '${at?.lsn}'::pg_lsn AS done`,
+      );
+      return row?.done === true;
+    },
+    { what: 'the standby to catch up', deadlineMs: 10_000 },
+  );
+}
