@@ -9,12 +9,12 @@ export const INTENT_BUGS = [
     patches: [
       {
         file: 'store/redis/verbs/intents.js',
-        find: "const reply = (await work.run(scripts['intent/start'], args, call));",
-        replace: `const lookup = ['HMGET', work.keys.intents + 'keys', ...keys];
-        const led = await work.send('lookup', lookup, call);
+        find: "const reply = (await this.#work.run(scripts['intent/start'], args, call));",
+        replace: `const lookup = ['HMGET', this.#work.keys.intents + 'keys', ...keys];
+        const led = await this.#work.send('lookup', lookup, call);
         if (led.every((id) => id === null))
             args.push('');
-        const reply = (await work.run(scripts['intent/start'], args, call));`,
+        const reply = (await this.#work.run(scripts['intent/start'], args, call));`,
       },
       {
         file: 'store/redis/lua/intent/start.lua',

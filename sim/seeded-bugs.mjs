@@ -72,7 +72,7 @@ export const SEEDED_BUGS = [
     patches: [
       {
         file: 'lease/tenure.js',
-        find: 'return endsAtMs(this.#confirmed, this.policy.timings);',
+        find: 'return Math.min(endsAtMs(this.#confirmed, this.policy.timings), this.#holdEndsAtMs);',
         replace:
           'return this.#rt.clock.monotonicMs() + this.#confirmed.sentAtWallMs + this.policy.timings.validMs - this.#rt.clock.wallMs();',
       },

@@ -30,7 +30,7 @@ const FIRST = {
       'sentinel-opening',
     ],
     // A command is dead before another has its lease.
-    ...['run-lease', 'run-slots', 'process-commands', 'workers-deaths', 'pools'],
+    ...['run-lease', 'run-slots', 'process-commands', 'runner-commands', 'workers-deaths', 'pools'],
     // What was accepted is done once.
     ...['http-kills', 'http-outage', 'intents-http', 'workflow-processes', 'workflow-tenures'],
     // The command line and the package.
