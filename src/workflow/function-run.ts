@@ -137,7 +137,8 @@ export class FunctionRun {
   }
 
   async #fail(order: Orchestrator, loaded: LoadedRun | null, cause: unknown): Promise<void> {
-    const { workflowId: workflow, steps } = order;
+    const { workflowId: workflow } = order;
+    const steps = runOf(order);
     const { name, retry } = this.#settings;
     // A try that kept a step is progress: tries count while there is none.
     const tries = (steps.hasProgress ? 0 : (loaded?.run?.tries ?? 0)) + 1;
@@ -161,7 +162,8 @@ export class FunctionRun {
   }
 
   async #pause(order: Orchestrator, step: Partial<PauseStep>): Promise<PauseReply> {
-    const { workflowId, leaseId, signal, steps } = order;
+    const { workflowId, leaseId, signal } = order;
+    const steps = runOf(order);
     const rest = { wakeInMs: null, tries: 0, waits: null, value: null, forgets: [] };
     const full = { phase: 'running', leaseId, signalCount: steps.signalCount, ...rest } as const;
     const call = { timeoutMs: 5_000 };
