@@ -6,7 +6,7 @@ import { readTree } from '../support/source-tree.ts';
 
 const SCRIPT = fileURLToPath(new URL('../../scripts/reference.mjs', import.meta.url));
 /** Ten screens. */
-const MAX_LINES = 650;
+const MAX_LINES = 700;
 
 it('the reference says what the source says: npm run docs:reference updates it', async () => {
   const checked = promisify(execFile)(process.execPath, [SCRIPT, '--check']);
