@@ -7,7 +7,7 @@ export type RunOutcome = Left | Ended;
 interface Left {
   /**
    * `left`: this worker stops, and another worker continues the session. `gone`: the session does
-   * not belong to this worker, or no longer does.
+   * not belong to this worker any more, or has ended or been removed.
    */
   readonly kind: 'left' | 'gone';
   /** False: some processes of its pipeline could not be ended. */

@@ -235,7 +235,7 @@ q quit   / filter   s order: name   p pause…
     const shown = drawn(made, {}, {}, later(1_000));
     expect(shown).toContain('3 targets on 2 instances, 3 held, 1 moving\n');
     expect(shown).toContain('store 13 ms');
-    expect(shown).toContain('Every target has its owner.');
+    expect(shown).toContain('No target needs attention.');
   });
 
   it('with a filter shows all targets and instances that it names, and what happened to them', () => {

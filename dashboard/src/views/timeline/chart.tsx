@@ -156,7 +156,7 @@ function Ground({ scene }: { scene: Scene }) {
       ))}
       {unread !== null && unread.width > 0 && (
         <div class="tl-unread" style={{ left: percent(unread.left), width: percent(unread.width) }}>
-          <span>{isWhole.value ? 'the log begins here' : 'loading …'}</span>
+          <span>{isWhole.value ? 'before the log begins' : 'loading …'}</span>
         </div>
       )}
       {ahead < 0.999 && <div class="tl-now" style={{ left: percent(ahead) }} />}

@@ -221,7 +221,7 @@ function targetsOf({ targets, counts }: TopView, { columns, keys }: Frame): Sect
       rows: [],
     };
   const isFiltered = keys !== null && keys.filter !== '';
-  const words = isFiltered ? 'No target matches the filter.' : 'Every target has its owner.';
+  const words = isFiltered ? 'No target matches the filter.' : 'No target needs attention.';
   return { head: [span(words, isFiltered ? 'dim' : 'green')], rows: [] };
 }
 

@@ -154,8 +154,8 @@ export class HttpPoller implements PollHandler {
 
 function targetUrl(id: string, url: string | undefined): URL {
   if (url === undefined) {
-    const why = `target '${id}' has no url, and the poller has no poll function of its own`;
-    throw new PollFailedError({ url: 'nothing', why });
+    const why = 'it has no url, and the poller has no poll function. Set one of them';
+    throw new PollFailedError({ url: `target '${id}'`, why });
   }
   const why = urlProblem(url);
   if (why !== null) throw new PollFailedError({ url: shownUrl(url), why });
