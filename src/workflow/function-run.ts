@@ -14,13 +14,13 @@ import { isDoneWithin } from '../core/clock.ts';
 import { HoldfastError, kindOf } from '../core/errors.ts';
 import { retryStore } from '../core/retry.ts';
 import type { LoadedRun, PauseReply, PauseStep } from '../store/port/run-store.ts';
+import { runsOf } from '../store/port/run-store.ts';
 import type { Runtime } from '../store/runtime.ts';
 import type { ActionFailure } from './action.ts';
 import { failureOf } from './attempt.ts';
 import { StepFailedError, WorkflowStepError } from './errors.ts';
 import { type Orchestrator, runOf } from './orchestrator.ts';
 import { type RetryLimits, retryPauseMs } from './retry-policy.ts';
-import { runsOf } from './runs-of.ts';
 import type { WaitFact } from './workflow-run.ts';
 
 /** The function, without its types. */

@@ -13,13 +13,12 @@ import { ConfigError } from '../core/errors.ts';
 import { checkTargetId } from '../core/ids.ts';
 import { Loop } from '../core/loop.ts';
 import { checkKnown } from '../core/options.ts';
-import { runTopic } from '../store/port/run-store.ts';
+import { runsOf, runTopic } from '../store/port/run-store.ts';
 import type { Runtime } from '../store/runtime.ts';
 import { Subscription } from '../store/subscription.ts';
 import { FunctionRun, type FunctionSettings } from './function-run.ts';
 import type { Orchestrator } from './orchestrator.ts';
 import { type RetryPolicy, readRetry } from './retry-policy.ts';
-import { runsOf } from './runs-of.ts';
 import type { ActionDefinitions } from './schema.ts';
 import type { ResultOptions, StartOutcome, Workflows } from './workflows.ts';
 

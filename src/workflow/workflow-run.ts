@@ -21,6 +21,7 @@ import type {
   StoredSignal,
   StoredStep,
 } from '../store/port/run-store.ts';
+import { runsOf } from '../store/port/run-store.ts';
 import type { Runtime } from '../store/runtime.ts';
 import type { ActionFailure } from './action.ts';
 import { failureOf } from './attempt.ts';
@@ -32,7 +33,6 @@ import {
   WorkflowStepsError,
 } from './errors.ts';
 import { type RetryLimits, retryPauseMs } from './retry-policy.ts';
-import { runsOf } from './runs-of.ts';
 import type { WorkflowTenure } from './workflow-tenure.ts';
 
 export interface StepContext {

@@ -17,6 +17,7 @@ import {
   type LoadedRun,
   type RunSnapshot,
   type RunStore,
+  runsOf,
   runTopic,
 } from '../store/port/run-store.ts';
 import {
@@ -37,7 +38,6 @@ import {
   WorkflowTakenError,
 } from './errors.ts';
 import { type BegunTenure, type Handoff, Orchestrator, RENEW_BELOW_MS } from './orchestrator.ts';
-import { runsOf } from './runs-of.ts';
 import type { ActionDefinitions } from './schema.ts';
 import { skipForeign } from './skip-foreign.ts';
 import { type WorkflowReader, WorkflowTenure } from './workflow-tenure.ts';

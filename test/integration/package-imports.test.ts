@@ -16,7 +16,7 @@ const subpaths = Object.keys(exports)
 const MOST_MODULES: Readonly<Record<string, number>> = { holdfast: 180, 'holdfast/client': 20 };
 /** What of the package's own is for servers, operators and tests, or for a store that nobody has opened yet. */
 const APART =
-  /^holdfast\/dist\/(server|cli|client|testing|dashboard|store\/(sqlite|redis\/(?!client\/adoptable)))/;
+  /^holdfast\/dist\/(server|cli|client|testing|dashboard|store\/(sqlite|postgres\/(?!adoptable)|redis\/(?!client\/adoptable)))/;
 
 /** Many small processes, on a machine that does something else, too. */
 const SLOW = { timeout: 60_000 };
