@@ -185,7 +185,7 @@ export const INTENT_BUGS = [
     patches: [
       {
         file: 'store/redis/lua/intent/advance.lua',
-        find: "if facts[2] == 'ENDED' or facts[3] ~= ARGV[3] then",
+        find: "if facts[2] == 'ENDED' or is_another then",
         replace: "if facts[2] == 'ENDED' then",
       },
     ],

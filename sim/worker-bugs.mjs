@@ -207,7 +207,7 @@ export const WORKER_BUGS = [
     patches: [
       {
         file: 'worker/session-record.js',
-        find: 'const step = { ifRevision: before.revision, state, status };',
+        find: 'const step = { ifRevision, ifChangedAtMs, state, status };',
         replace: `const [now] = await store.intents.read([this.id], CALL);
         const step = { ifRevision: now?.revision ?? before.revision, state, status };`,
       },

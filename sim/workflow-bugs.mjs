@@ -186,7 +186,7 @@ export const WORKFLOW_BUGS = [
     worlds,
     patches: [
       {
-        file: 'workflow/workflow-steps.js',
+        file: 'workflow/workflow-run.js',
         find: 'const untilMs = atMs + ms;',
         replace: 'const untilMs = found ? 0 : atMs + ms;',
       },
@@ -210,7 +210,7 @@ export const WORKFLOW_BUGS = [
     worlds,
     patches: [
       {
-        file: 'workflow/workflow-steps.js',
+        file: 'workflow/workflow-run.js',
         find: 'return derivedUuid(this.#tenure.workflow, name);',
         replace: 'return derivedUuid(this.#tenure.workflow, name, this.#tenure.leaseId);',
       },
