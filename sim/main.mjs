@@ -21,7 +21,7 @@ const PROGRESS_EVERY_MS = 1_000;
 const LINE_EVERY_MS = 30_000;
 const CLEAR_LINE = '\r\x1b[K';
 const MOST_SEED = 2 ** 31;
-const KINDS = ['fleet', 'mixed', 'records', 'cron', 'both'];
+const KINDS = ['fleet', 'mixed', 'records', 'cron', 'keepalives', 'both'];
 /** A mixed world is short: what its seed draws is what matters, and another seed draws again. */
 const MIXED_WORLD = 0.1;
 /** Six fires an hour. */
@@ -35,6 +35,7 @@ Runs the production classes in simulated worlds where things go wrong, and check
   --kind <name>    fleet: instances that share targets; mixed: clients that share keys, each with TTLs, guards,
                    classes, prefix and quarantine of its own, while the store loses data; records: processes that
                    follow sessions which come and go; cron: hosts whose clocks differ run a job once per period;
+                   keepalives: processes that hold leases of a memory store, which one row renews for each;
                    default both, half the hours fleet and half mixed
   --world <n>      simulated hours in each world; default 1, in mixed worlds ${MIXED_WORLD}, in cron worlds ${CRON_WORLD}
   --seed <n>       the seed of the first world; the others count up from it; default: by chance

@@ -123,6 +123,7 @@ export class Releaser {
 
   #endReleased(tenure: Tenure, keptForMs: number): ReleaseResult {
     const { events } = this.#rt;
+    tenure.hasLeftStore = true;
     tenure.endRelease();
     if (events.hasListener('lease.released')) {
       const { facts, heldForMs } = tenure;
@@ -149,6 +150,7 @@ export class Releaser {
     if (reply.kind !== 'transferred') {
       return { transferred: false, reason: this.#endRefused(tenure, reply) };
     }
+    tenure.hasLeftStore = true;
     tenure.endRelease();
     this.#emitTransferred(tenure, successor);
     return { transferred: true, fence: reply.fence };
@@ -160,6 +162,7 @@ export class Releaser {
     this.#renewer.remove(tenure);
     tenure.handIn();
     tenure.endWork();
+    tenure.hasLeftStore = true;
     tenure.endRelease();
     this.#emitTransferred(tenure, successor);
   }
@@ -245,6 +248,7 @@ export class Releaser {
     // The same holder with another fence: an acquire of this process ran late, and its grant is
     // orphaned.
     if (reply.holder === tenure.holder) this.#orphans.watch(tenure);
+    tenure.hasLeftStore = true;
     tenure.lose(reply.holder === null ? 'expired' : 'taken_over');
     return tenure.lossReason ?? 'taken_over';
   }

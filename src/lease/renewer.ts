@@ -7,6 +7,10 @@
  * deadline ends the tenure. The answer decides: renewed → confirmed; another holder → lost;
  * vanished → reasserted, if the store allows it, else lost; a store on which no lease counts any
  * more → lost.
+ *
+ * Where the store offers it, the first renewal of a tenure also attaches it to the keepalive of its
+ * policy. From then on one request renews all attached tenures (`keepalive.ts`), until one of them
+ * has to be renewed by its row again.
  */
 
 import { StoreUnsuitableError } from '../core/errors.ts';
@@ -15,6 +19,8 @@ import { TimerHeap } from '../core/timer-heap.ts';
 import { type Confirmation, confirmationNow } from '../core/validity.ts';
 import { FENCE_RECORD_MS, type RenewReply } from '../store/port/lease-store.ts';
 import type { Runtime } from '../store/runtime.ts';
+import type { Keepalive } from './keepalive.ts';
+import { KeepaliveSet } from './keepalive-set.ts';
 import type { OrphanedGrantQueue } from './orphaned-grant-queue.ts';
 import type { Tenure } from './tenure.ts';
 import type { LeasePolicy } from './timings.ts';
@@ -47,6 +53,7 @@ export class Renewer {
   readonly #rt: Runtime;
   readonly #orphans: OrphanedGrantQueue;
   readonly #timers: TimerHeap<Tenure>;
+  readonly #keepalives: KeepaliveSet;
   /** Keys that were revoked from this process, and until when it does not ask for them. */
   readonly #revoked = new Map<string, number>();
   /** The pause after the next renewal that fails. */
@@ -55,6 +62,7 @@ export class Renewer {
   constructor(rt: Runtime, orphans: OrphanedGrantQueue) {
     this.#rt = rt;
     this.#orphans = orphans;
+    this.#keepalives = new KeepaliveSet(rt);
     this.#timers = new TimerHeap(rt.clock, (lateMs) => this.#onDue(lateMs));
   }
 
@@ -75,6 +83,7 @@ export class Renewer {
   /** From here on no renewal of the tenure is sent, and answers to earlier ones are ignored. */
   remove(tenure: Tenure): void {
     this.#timers.remove(tenure);
+    this.#keepalives.depart(tenure);
   }
 
   renewNow(tenure: Tenure): void {
@@ -84,6 +93,8 @@ export class Renewer {
 
   /** The store may have lost leases of this process: a renewal reasserts them. */
   renewAll(): void {
+    // Only the rows show which leases are lost.
+    this.#keepalives.retireAll();
     for (const tenure of [...this.#timers]) this.renewNow(tenure);
   }
 
@@ -121,9 +132,11 @@ export class Renewer {
   #onDue(lateMs: number): void {
     if (lateMs > LATE_MS) this.#rt.events.emit('loop.delayed', { lateMs });
     const nowMs = this.#rt.clock.monotonicMs();
-    const batches: Batches = new Map();
+    this.#keepalives.settleDepartures();
+    const keepalives = new Set<Keepalive>();
+    const rows: Tenure[] = [];
     const waiting: Tenure[] = [];
-    const due = this.#timers.takeDue(nowMs, earlyMs);
+    const due = this.#timers.takeDue(nowMs, (tenure) => this.#earlyMs(tenure));
     // A tenure past its deadline is lost, whatever the store would say: a renewal never resurrects.
     for (const tenure of due) if (tenure.deadlineMs <= nowMs) tenure.expire();
     for (const tenure of due) {
@@ -131,11 +144,58 @@ export class Renewer {
       if (tenure.isOver || tenure.isHandedIn) continue;
       waiting.push(tenure);
       if (tenure.isRenewing) continue;
-      tenure.beginRenewal();
-      this.#addTo(batches, tenure);
+      const keepalive = isFenceOld(tenure, nowMs) ? null : this.#keepalives.of(tenure);
+      if (keepalive === null) rows.push(tenure);
+      else keepalives.add(keepalive);
     }
     // While its renewal is in flight, a tenure is next due at its deadline.
     this.#timers.scheduleAll(waiting, ({ deadlineMs }) => deadlineMs);
+    for (const keepalive of keepalives) if (!keepalive.isRenewing) void this.#keepAlive(keepalive);
+    this.#renewRows(rows);
+  }
+
+  /**
+   * A tenure that is due for its renewal may go along with others; one that waits for its deadline
+   * may not.
+   */
+  #earlyMs(tenure: Tenure): number {
+    if (tenure.isRenewing || this.#keepalives.of(tenure)?.isRenewing) return 0;
+    return tenure.policy.timings.renewEveryMs * EARLY_SHARE;
+  }
+
+  /** Renews all tenures that are attached to a keepalive by one request. Never rejects. */
+  async #keepAlive(keepalive: Keepalive): Promise<void> {
+    const { store, clock, random } = this.#rt;
+    const { ttlMs, operationTimeoutMs: timeoutMs, renewEveryMs } = keepalive.policy.timings;
+    const sent = confirmationNow(clock);
+    const { version, acknowledged } = keepalive.beginRenewal();
+    const reply = await store.leases
+      .keepAlive?.(keepalive.id, { ttlMs, timeoutMs, version, acknowledged })
+      .catch((error: Error) => error);
+    if (reply === undefined || reply instanceof Error) {
+      this.#slowDown(0);
+      const refusal: RenewReply | undefined = reply && { kind: 'failed', error: reply };
+      for (const tenure of keepalive.failRenewal())
+        if (!tenure.isRenewing) this.#endRefused(tenure, refusal);
+      return;
+    }
+    if (!this.#keepalives.isCurrent(keepalive)) keepalive.retire();
+    const { renewed, rest } = keepalive.endRenewal(reply, acknowledged, sent.sentAtMs);
+    const againAtMs = sent.sentAtMs + jittered(renewEveryMs, random);
+    for (const tenure of renewed) this.#confirm(tenure, sent, againAtMs);
+    this.#slowDown(renewed.length);
+    this.#emitRenewed(keepalive.policy, renewed.length, sent.sentAtMs);
+    this.#renewRows(rest.filter((tenure) => this.#timers.has(tenure) && !tenure.isRenewing));
+  }
+
+  /** Renews tenures that are scheduled, by their rows. */
+  #renewRows(tenures: readonly Tenure[]): void {
+    const batches: Batches = new Map();
+    for (const tenure of tenures) {
+      tenure.beginRenewal();
+      this.#timers.schedule(tenure, tenure.deadlineMs);
+      this.#addTo(batches, tenure);
+    }
     for (const [policy, shards] of batches) {
       for (const batch of shards.values()) void this.#renewBatch(policy, batch);
     }
@@ -153,45 +213,64 @@ export class Renewer {
 
   /** In chunks, a few at a time. Never rejects. */
   async #renewBatch(policy: LeasePolicy, tenures: Tenure[]): Promise<void> {
-    const { clock, events } = this.#rt;
-    const startMs = clock.monotonicMs();
+    const startMs = this.#rt.clock.monotonicMs();
+    const keepalive = this.#keepalives.toAttach(policy);
     let next = 0;
     let confirmed = 0;
-    const sendChunks = async () => {
-      while (next < tenures.length) {
-        const chunk = tenures.slice(next, next + CHUNK);
-        next += CHUNK;
-        const renewed = await this.#renewChunk(policy, chunk);
-        // Not added up around the await: concurrent calls would overwrite each other's sum.
-        confirmed += renewed;
-      }
+    const sendChunk = async () => {
+      const chunk = tenures.slice(next, next + CHUNK);
+      next += CHUNK;
+      const renewed = await this.#renewChunk(policy, chunk, keepalive);
+      // Not added up around the await: concurrent calls would overwrite each other's sum.
+      confirmed += renewed;
     };
-    const length = Math.min(CHUNKS_IN_FLIGHT, Math.ceil(tenures.length / CHUNK));
-    await Promise.all(Array.from({ length }, sendChunks));
-    this.#pauseMs = confirmed > 0 ? MIN_RETRY_MS : Math.min(this.#pauseMs * 2, MAX_RETRY_MS);
-    if (confirmed > 0) {
-      events.emit('lease.renewed', {
-        leaseClass: policy.leaseClass.name,
-        count: confirmed,
-        tookMs: clock.monotonicMs() - startMs,
-      });
-    }
+    const sendChunks = async () => {
+      while (next < tenures.length) await sendChunk();
+    };
+    // The request that makes the keepalive is sent alone: no other may make it again.
+    if (keepalive?.state === 'new') await sendChunk();
+    const length = Math.min(CHUNKS_IN_FLIGHT, Math.ceil((tenures.length - next) / CHUNK));
+    if (length > 0) await Promise.all(Array.from({ length }, sendChunks));
+    this.#slowDown(confirmed);
+    this.#emitRenewed(policy, confirmed, startMs);
   }
 
-  async #renewChunk({ timings }: LeasePolicy, chunk: readonly Tenure[]): Promise<number> {
+  /** Renewals that fail are repeated after longer and longer pauses. */
+  #slowDown(confirmed: number): void {
+    this.#pauseMs = confirmed > 0 ? MIN_RETRY_MS : Math.min(this.#pauseMs * 2, MAX_RETRY_MS);
+  }
+
+  #emitRenewed({ leaseClass }: LeasePolicy, count: number, startMs: number): void {
+    const { clock, events } = this.#rt;
+    if (count === 0) return;
+    const tookMs = clock.monotonicMs() - startMs;
+    events.emit('lease.renewed', { leaseClass: leaseClass.name, count, tookMs });
+  }
+
+  async #renewChunk(
+    { timings }: LeasePolicy,
+    chunk: readonly Tenure[],
+    keepalive: Keepalive | null,
+  ): Promise<number> {
     const { store, clock, random } = this.#rt;
     const sent = confirmationNow(clock);
     const { ttlMs, operationTimeoutMs: timeoutMs } = timings;
-    const keepFences = chunk.some(
-      ({ fenceKeptAtMs }) => sent.sentAtMs - fenceKeptAtMs > MAX_FENCE_AGE_MS,
-    );
-    const replies: readonly RenewReply[] = await store.leases
-      .renew(chunk.map(asHolding), { ttlMs, timeoutMs, keepFences })
-      .catch((error: Error) => chunk.map(() => ({ kind: 'failed', error })));
+    const keepFences = chunk.some((tenure) => isFenceOld(tenure, sent.sentAtMs));
+    const attachTo = keepalive === null || keepalive.state === 'retired' ? null : keepalive;
+    if (attachTo !== null) for (const tenure of chunk) tenure.mayBeAttached = true;
+    const call = { ttlMs, timeoutMs, keepFences };
+    const replies: readonly RenewReply[] = await (attachTo === null
+      ? store.leases.renew(chunk.map(asHolding), call)
+      : store.leases.renew(
+          chunk.map(({ tenancy }) => tenancy),
+          { ...call, attachTo: attachTo.attachment },
+        )
+    ).catch((error: Error) => chunk.map(() => ({ kind: 'failed', error })));
     // One jitter for the whole chunk: tenures that were renewed together stay together.
     const againAtMs = sent.sentAtMs + jittered(timings.renewEveryMs, random);
     const vanished: Tenure[] = [];
     const forgotten: Tenure[] = [];
+    const attached = new Map<Tenure, number>();
     let confirmed = 0;
     for (let i = 0; i < chunk.length; i++) {
       const tenure = chunk[i] as Tenure;
@@ -201,7 +280,10 @@ export class Renewer {
         tenure.endRenewal();
       } else if (reply?.kind === 'renewed') {
         if (keepFences) tenure.fenceKeptAtMs = sent.sentAtMs;
+        tenure.endRenewal();
         this.#confirm(tenure, sent, againAtMs);
+        if (reply.version !== undefined && this.#timers.has(tenure))
+          attached.set(tenure, reply.version);
         confirmed++;
       } else if (
         reply?.kind === 'vanished' &&
@@ -213,6 +295,7 @@ export class Renewer {
         this.#refuse(tenure, reply);
       }
     }
+    attachTo?.attach(attached, sent.sentAtMs);
     if (vanished.length > 0) await this.#reassert(vanished, false);
     if (forgotten.length > 0) await this.#reassert(forgotten, true);
     return confirmed;
@@ -220,7 +303,6 @@ export class Renewer {
 
   #confirm(tenure: Tenure, sent: Confirmation, againAtMs: number): void {
     const { events } = this.#rt;
-    tenure.endRenewal();
     tenure.confirm(sent);
     if (events.hasListener('lease.extended'))
       events.emit('lease.extended', { ...tenure.facts, remainingMs: tenure.remainingMs() });
@@ -232,6 +314,12 @@ export class Renewer {
   /** The store did not renew the tenure, or did not answer. */
   #refuse(tenure: Tenure, reply: RenewReply | undefined): void {
     tenure.endRenewal();
+    if (reply !== TAKEN_OVER && (reply?.kind === 'other' || reply?.kind === 'vanished'))
+      tenure.hasLeftStore = true;
+    this.#endRefused(tenure, reply);
+  }
+
+  #endRefused(tenure: Tenure, reply: RenewReply | undefined): void {
     if (!this.#timers.has(tenure)) return;
     if (reply?.kind === 'other' || reply?.kind === 'vanished') {
       tenure.lose(reply.revoked ? 'revoked' : 'taken_over');
@@ -283,6 +371,7 @@ export class Renewer {
       if (replies === null) {
         this.#refuse(tenure, undefined);
       } else if (replies[i] === 'reasserted') {
+        tenure.endRenewal();
         this.#confirm(tenure, sent, sent.sentAtMs + jittered(timings.renewEveryMs, random));
         // Removed while the request was in flight: the store now has a lease that is never renewed.
         if (!this.#timers.has(tenure)) this.#orphans.watch(tenure);
@@ -301,12 +390,9 @@ function voidsLeases(error: Error): boolean {
   return error instanceof StoreUnsuitableError && error.voidsLeases;
 }
 
-/**
- * A tenure that is due for its renewal may go along with others; one that waits for its deadline
- * may not.
- */
-function earlyMs(tenure: Tenure): number {
-  return tenure.isRenewing ? 0 : tenure.policy.timings.renewEveryMs * EARLY_SHARE;
+/** Whether the fence record has to be kept for longer, which only a renewal by the row can do. */
+function isFenceOld({ fenceKeptAtMs }: Tenure, nowMs: number): boolean {
+  return nowMs - fenceKeptAtMs > MAX_FENCE_AGE_MS;
 }
 
 function asHolding({ storeKey, holder }: Tenure): { key: string; holder: string } {

@@ -41,6 +41,7 @@ import {
   type Validity,
 } from '../core/validity.ts';
 import type { Claim } from './acquisition.ts';
+import type { Keepalive } from './keepalive.ts';
 import type { Renewer } from './renewer.ts';
 import type { LeasePolicy } from './timings.ts';
 
@@ -60,6 +61,12 @@ export class Tenure implements Claim, TimerEntry {
   index = -1;
   /** When a renewal last told the store to keep its fence record. */
   fenceKeptAtMs: number;
+  /** The keepalive that the store has attached the lease to; null while its row is renewed. */
+  keepalive: Keepalive | null = null;
+  /** A request to attach the lease was sent. */
+  mayBeAttached = false;
+  /** The store has confirmed that it does not have this lease any more. */
+  hasLeftStore = false;
   /** The work may continue after a loss, until the lease is released. */
   untilReleased = false;
   readonly #rt: BaseRuntime;
@@ -228,7 +235,8 @@ export class Tenure implements Claim, TimerEntry {
     // An answer after the deadline never resurrects: a check may have reported the tenure as lost
     // already.
     if (this.isOver || !this.#checkDeadline()) return;
-    this.#confirmed = sent;
+    // Requests for a row and for a keepalive may be answered in another order than sent.
+    if (sent.sentAtMs >= this.#confirmed.sentAtMs) this.#confirmed = sent;
     if (this.#state !== 'uncertain') return;
     this.#state = 'held';
     this.#rt.events.emit('lease.confirmed', this.facts);

@@ -100,7 +100,11 @@ class Faults implements StoreFaults {
 }
 
 function faultyLeases(leases: LeaseStore, through: Through): LeaseStore {
+  const keepAlive: LeaseStore['keepAlive'] = leases.keepAlive?.bind(leases);
   return {
+    ...(keepAlive !== undefined && {
+      keepAlive: (id, call) => through('keep alive', call, () => keepAlive(id, call)),
+    }),
     acquire: (requests, call) => through('acquire', call, () => leases.acquire(requests, call)),
     renew: (tenures, call) => through('renew', call, () => leases.renew(tenures, call)),
     reassert: (tenures, call) => through('reassert', call, () => leases.reassert(tenures, call)),

@@ -21,7 +21,8 @@
  * - **quarantine** and **idle**, of mixed worlds: a quarantine lasts no longer than the bound and a
  *   second, and no key lies free for long while a client that is well waits for it. Exclusion there
  *   is judged in `believers.ts`;
- * - **periods**, of cron worlds: a job runs once in each, in `cron-world.ts`.
+ * - **periods**, of cron worlds: a job runs once in each, in `cron-world.ts`;
+ * - **keepalives**, of worlds with these: in `keepalive-audit.ts`.
  *
  * Some faults are outside of what can be promised. Each of those says which of these it may break,
  * and for how long.
@@ -57,6 +58,7 @@ export type Invariant =
   | 'tasks'
   | 'quarantine'
   | 'periods'
+  | 'keepalives'
   | 'idle';
 
 export interface Violation {

@@ -15,6 +15,7 @@ import type { SimProcess } from './host.ts';
 import { type Setting, SimInstance } from './instance.ts';
 import { IntentClients } from './intent-clients.ts';
 import type { IntentSetting } from './intent-crew.ts';
+import { KeepaliveWorld } from './keepalive-world.ts';
 import { Machine } from './machine.ts';
 import type { MixedEpisode, MixedKind } from './mixed-faults.ts';
 import type { Draw } from './mixed-setting.ts';
@@ -58,10 +59,10 @@ export interface WorldOptions {
   readonly quarantine?: 'on' | 'off';
   /**
    * `mixed`: clients with configurations of their own share keys, in place of a fleet. `records`:
-   * processes follow sessions that come and go. `cron`: hosts run a job once per period. Default
-   * `fleet`.
+   * processes follow sessions that come and go. `cron`: hosts run a job once per period.
+   * `keepalives`: processes hold leases of a memory store. Default `fleet`.
    */
-  readonly kind?: 'fleet' | 'mixed' | 'records' | 'cron';
+  readonly kind?: 'fleet' | 'mixed' | 'records' | 'cron' | 'keepalives';
   /** What goes wrong; default: as the seed says. */
   readonly episodes?: readonly AnyEpisode[];
 }
@@ -99,12 +100,21 @@ const LONGEST_POLL_MS = 20_000;
 /** Some do not stop when they are told to. */
 const SETTLE_MS = 1.2 * LONGEST_POLL_MS;
 
+/** Worlds without a fleet, whose shape follows from the seed alone. */
+const OTHER_WORLDS: Partial<
+  Record<string, typeof RecordsWorld | typeof CronWorld | typeof KeepaliveWorld>
+> = {
+  records: RecordsWorld,
+  cron: CronWorld,
+  keepalives: KeepaliveWorld,
+};
+
 export async function simulate(options: WorldOptions): Promise<WorldReport> {
   const { seed, hours = 1 } = options;
-  if (options.kind === 'records' || options.kind === 'cron') {
+  const OtherWorld = options.kind && OTHER_WORLDS[options.kind];
+  if (OtherWorld !== undefined) {
     const planned = options.episodes as readonly Episode[] | undefined;
-    const shape = { seed, hours, ...(planned && { episodes: planned }) };
-    return options.kind === 'cron' ? new CronWorld(shape).run() : new RecordsWorld(shape).run();
+    return new OtherWorld({ seed, hours, ...(planned && { episodes: planned }) }).run();
   }
   if (options.kind !== 'mixed') return new World(options).run();
   const episodes = options.episodes as readonly MixedEpisode[] | undefined;

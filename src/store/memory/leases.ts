@@ -7,13 +7,15 @@ import {
   type BusyReply,
   FENCE_RECORD_MS,
   type Handover,
-  type Holding,
+  type KeepAliveCall,
+  type KeepAliveReply,
   type LeasePage,
   type LeaseStore,
   type ReadReply,
   type ReassertCall,
   type ReassertReply,
   type ReleaseReply,
+  type Renewal,
   type RenewCall,
   type RenewReply,
   type RevokeCall,
@@ -27,11 +29,15 @@ import {
 import { wakeHint } from '../port/wake-hint.ts';
 import type { LeaseHandover } from '../sqlite/verbs/orchestrator-steps.ts';
 import { notExpired } from './expiry.ts';
+import { MemoryKeepalives } from './keepalives.ts';
 import type { MemorySignals } from './signals.ts';
 
 interface Lease {
   holder: string;
+  /** Its own expiry; it lives longer if its keepalive does. */
   expiresAtMs: number;
+  /** The keepalive that it is attached to. */
+  keepalive: string | null;
 }
 
 interface FenceRecord {
@@ -45,6 +51,7 @@ export class MemoryLeases implements LeaseStore {
   readonly #clock: Clock;
   readonly #signals: MemorySignals;
   readonly #leases = new Map<string, Lease>();
+  readonly #keepalives: MemoryKeepalives;
   readonly #fences = new Map<string, FenceRecord>();
   /** By key: the inboxes that wait, and since when. */
   readonly #lines = new Map<string, Map<string, number>>();
@@ -52,6 +59,7 @@ export class MemoryLeases implements LeaseStore {
   constructor(clock: Clock, signals: MemorySignals) {
     this.#clock = clock;
     this.#signals = signals;
+    this.#keepalives = new MemoryKeepalives(clock);
   }
 
   async acquire(requests: readonly AcquireRequest[], call: AcquireCall): Promise<AcquireReply[]> {
@@ -59,22 +67,31 @@ export class MemoryLeases implements LeaseStore {
   }
 
   async renew(
-    tenures: readonly Holding[],
-    { ttlMs, keepFences = false }: RenewCall,
+    tenures: readonly Renewal[],
+    { ttlMs, keepFences = false, attachTo }: RenewCall,
   ): Promise<RenewReply[]> {
-    return tenures.map(({ key, holder }) => {
+    const version = attachTo && this.#keepalives.raise(attachTo, ttlMs);
+    return tenures.map(({ key, holder, fence }) => {
       const lease = this.#live(key);
       if (lease?.holder === holder) {
         const kept = keepFences ? this.#record(key) : undefined;
         if (kept !== undefined) this.#keepFence(key, kept.fence, kept.revoked);
         lease.expiresAtMs = Math.max(lease.expiresAtMs, this.#clock.monotonicMs() + ttlMs);
-        return { kind: 'renewed' };
+        if (attachTo === undefined || version === undefined || this.#fence(key) !== fence)
+          return { kind: 'renewed' };
+        if (lease.keepalive !== attachTo.id) this.#detach(key);
+        lease.keepalive = attachTo.id;
+        return { kind: 'renewed', version };
       }
       if (lease !== undefined)
         return { kind: 'other', holder: lease.holder, revoked: lease.holder === TOMBSTONE };
       const record = this.#record(key);
       return { kind: 'vanished', fence: record?.fence ?? 0, revoked: record?.revoked ?? false };
     });
+  }
+
+  async keepAlive(id: string, call: KeepAliveCall): Promise<KeepAliveReply> {
+    return this.#keepalives.keep(id, call);
   }
 
   async reassert(tenures: readonly Tenancy[], { ttlMs }: ReassertCall): Promise<ReassertReply[]> {
@@ -84,7 +101,7 @@ export class MemoryLeases implements LeaseStore {
       if (this.#live(key) !== undefined || record?.fence !== fence || record.revoked) {
         return 'refused';
       }
-      this.#leases.set(key, { holder, expiresAtMs: this.#clock.monotonicMs() + ttlMs });
+      this.#set(key, holder, this.#clock.monotonicMs() + ttlMs);
       return 'reasserted';
     });
   }
@@ -92,7 +109,7 @@ export class MemoryLeases implements LeaseStore {
   async release(tenures: readonly Tenancy[]): Promise<ReleaseReply[]> {
     return tenures.map((tenure) => {
       if (!this.#names(tenure)) return this.#notHeld(tenure.key);
-      this.#leases.delete(tenure.key);
+      this.#delete(tenure.key);
       if (this.#record(tenure.key) === undefined) this.#keepFence(tenure.key, tenure.fence);
       return { kind: 'released', woke: this.#wake(tenure.key) > 0 };
     });
@@ -114,8 +131,8 @@ export class MemoryLeases implements LeaseStore {
     const isBarred = lease?.holder === TOMBSTONE && !force;
     if (lease === undefined || isBarred || this.#fence(key) !== meant) return this.#notHeld(key);
     const { holder } = lease;
-    const mayActForMs = lease.expiresAtMs - this.#clock.monotonicMs();
-    const { fence, woke } = force ? this.#freeAndWake(key) : this.#bar(key, lease);
+    const mayActForMs = this.expiresInMs(key);
+    const { fence, woke } = force ? this.#freeAndWake(key) : this.#bar(key);
     return { kind: 'revoked', holder, fence, mayActForMs, woke };
   }
 
@@ -147,14 +164,14 @@ export class MemoryLeases implements LeaseStore {
   }
 
   expiresInMs(key: string): number {
-    const nowMs = this.#clock.monotonicMs();
-    return (this.#live(key)?.expiresAtMs ?? nowMs) - nowMs;
+    const lease = this.#live(key);
+    return lease === undefined ? 0 : this.#untilMs(lease) - this.#clock.monotonicMs();
   }
 
   handOver({ key, successor, windowMs, floor = 0 }: LeaseHandover): number {
     const fence = this.#mint(key, floor);
     const expiresAtMs = this.#clock.monotonicMs() + windowMs;
-    this.#leases.set(key, { holder: successor, expiresAtMs });
+    this.#set(key, successor, expiresAtMs);
     void this.#signals.publish(successor.split('/', 1)[0] ?? successor, key);
     return fence;
   }
@@ -165,12 +182,12 @@ export class MemoryLeases implements LeaseStore {
 
   #freeAndWake(key: string): { fence: number; woke: boolean } {
     const fence = this.#mint(key, 0, true);
-    this.#leases.delete(key);
+    this.#delete(key);
     return { fence, woke: this.#wake(key) > 0 };
   }
 
-  #bar(key: string, lease: Lease): { fence: number; woke: boolean } {
-    lease.holder = TOMBSTONE;
+  #bar(key: string): { fence: number; woke: boolean } {
+    this.#set(key, TOMBSTONE, this.#clock.monotonicMs() + this.expiresInMs(key));
     return { fence: this.#mint(key, 0), woke: false };
   }
 
@@ -178,38 +195,31 @@ export class MemoryLeases implements LeaseStore {
     const { key, holder } = request;
     const lease = this.#live(key);
     if (lease !== undefined && lease.holder !== holder)
-      return this.#busy(request, lease, call.inbox);
+      return this.#busy(request, lease.holder, call.inbox);
     const refreshed =
       lease !== undefined && request.fence !== undefined && this.#fence(key) === request.fence;
     const fence = refreshed ? request.fence : this.#mint(key, request.fenceFloor ?? 0);
-    const expiresAtMs = Math.max(lease?.expiresAtMs ?? 0, this.#clock.monotonicMs() + call.ttlMs);
-    this.#leases.set(key, { holder, expiresAtMs });
+    const leftMs = Math.max(this.expiresInMs(key), call.ttlMs);
+    this.#set(key, holder, this.#clock.monotonicMs() + leftMs);
     return { kind: 'granted', fence };
   }
 
-  #busy({ key, waitedMs }: AcquireRequest, lease: Lease, inbox: string): BusyReply {
-    const nowMs = this.#clock.monotonicMs();
+  #busy({ key, waitedMs }: AcquireRequest, holder: string, inbox: string): BusyReply {
     if (waitedMs !== undefined) {
       const line = this.#lines.get(key) ?? new Map<string, number>();
       this.#lines.set(key, line);
-      if (!line.has(inbox)) line.set(inbox, nowMs - waitedMs);
+      if (!line.has(inbox)) line.set(inbox, this.#clock.monotonicMs() - waitedMs);
     }
-    const { holder, expiresAtMs } = lease;
     const reason = holder === TOMBSTONE ? 'revoked' : 'held';
-    return {
-      kind: 'busy',
-      reason,
-      holder,
-      fence: this.#fence(key),
-      expiresInMs: expiresAtMs - nowMs,
-    };
+    const expiresInMs = this.expiresInMs(key);
+    return { kind: 'busy', reason, holder, fence: this.#fence(key), expiresInMs };
   }
 
   #readOne(key: string): ReadReply {
     const lease = this.#live(key);
     const fence = this.#fence(key);
     if (lease === undefined) return { kind: 'free', fence };
-    const expiresInMs = lease.expiresAtMs - this.#clock.monotonicMs();
+    const expiresInMs = this.expiresInMs(key);
     return lease.holder === TOMBSTONE
       ? { kind: 'revoked', fence, expiresInMs }
       : { kind: 'held', holder: lease.holder, fence, expiresInMs };
@@ -224,8 +234,35 @@ export class MemoryLeases implements LeaseStore {
     return { kind: 'not-held', ...this.look(key) };
   }
 
+  /** The lease of a key, unless it has expired and its keepalive, if any, has lapsed. */
   #live(key: string): Lease | undefined {
-    return notExpired(this.#leases, key, this.#clock.monotonicMs());
+    const lease = this.#leases.get(key);
+    if (lease === undefined) return undefined;
+    if (this.#untilMs(lease) > this.#clock.monotonicMs()) return lease;
+    this.#leases.delete(key);
+    return undefined;
+  }
+
+  #untilMs({ expiresAtMs, keepalive }: Lease): number {
+    return Math.max(expiresAtMs, this.#keepalives.expiresAtMs(keepalive));
+  }
+
+  #set(key: string, holder: string, expiresAtMs: number): void {
+    this.#detach(key);
+    this.#leases.set(key, { holder, expiresAtMs, keepalive: null });
+  }
+
+  #delete(key: string): void {
+    this.#detach(key);
+    this.#leases.delete(key);
+  }
+
+  #detach(key: string): void {
+    const lease = this.#leases.get(key);
+    if (lease === undefined || lease.keepalive === null) return;
+    this.#keepalives.detach(lease.keepalive, key);
+    lease.expiresAtMs = this.#untilMs(lease);
+    lease.keepalive = null;
   }
 
   #record(key: string): FenceRecord | undefined {

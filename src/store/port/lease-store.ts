@@ -16,8 +16,16 @@ export interface LeaseStore {
   acquire(requests: readonly AcquireRequest[], call: AcquireCall): Promise<AcquireReply[]>;
   /**
    * Lengthens each lease whose holder the store names. Never creates one, and never shortens one.
+   * With `attachTo`, each that it lengthens and whose fence is presented is attached to the
+   * keepalive, if that is alive.
    */
-  renew(tenures: readonly Holding[], call: RenewCall): Promise<RenewReply[]>;
+  renew(tenures: readonly Renewal[], call: RenewCall): Promise<RenewReply[]>;
+  /**
+   * Lengthens a keepalive, and so every lease that is attached to it. Never creates one, never
+   * revives one that has lapsed, and never shortens one. Absent where the store renews lease by
+   * lease. See docs/decisions/0035-keepalives.md.
+   */
+  keepAlive?(id: string, call: KeepAliveCall): Promise<KeepAliveReply>;
   /**
    * Puts back leases that vanished under their holders: only where the key is absent and the fence
    * record is the holder's; or, with `forgotten`, is absent too, and then only after the store has
@@ -78,6 +86,11 @@ export interface Tenancy extends Holding {
   readonly fence: number;
 }
 
+export interface Renewal extends Holding {
+  /** The fence of the tenure: a lease with another fence is renewed, but not attached. */
+  readonly fence?: number;
+}
+
 export interface AcquireRequest extends Holding {
   /** The fence of the tenure to refresh; absent for a new one. */
   readonly fence?: number;
@@ -115,14 +128,44 @@ export interface RenewCall extends Call {
    * longer than that.
    */
   readonly keepFences?: boolean;
+  /** Only where the store has `keepAlive`. */
+  readonly attachTo?: Attachment;
+}
+
+export interface Attachment {
+  /** The id of a keepalive: random, and never used for another one. */
+  readonly id: string;
+  /** Makes the keepalive. The id was in no earlier request. */
+  readonly isNew: boolean;
 }
 
 export type RenewReply =
-  | { readonly kind: 'renewed' }
+  /** `version`: of the keepalive, since this lease is attached to it; absent if it is not. */
+  | { readonly kind: 'renewed'; readonly version?: number }
   /** The key is absent; `fence` is what the fence record says, 0 for nothing. */
   | { readonly kind: 'vanished'; readonly fence: number; readonly revoked: boolean }
   | { readonly kind: 'other'; readonly holder: string; readonly revoked: boolean }
   | { readonly kind: 'failed'; readonly error: Error };
+
+export interface KeepAliveCall extends Call {
+  readonly ttlMs: number;
+  /**
+   * The highest version that a reply told. A store with a lower one has lost attachments: there the
+   * keepalive is gone.
+   */
+  readonly version: number;
+  /** The numbers of detachments that need not be told again. */
+  readonly acknowledged: readonly number[];
+}
+
+export type KeepAliveReply =
+  | {
+      readonly kind: 'kept';
+      /** Leases that are no longer attached to the keepalive, unless they were attached again. */
+      readonly detached: readonly { readonly number: number; readonly key: string }[];
+    }
+  /** It has lapsed, is buried, or was lost. */
+  | { readonly kind: 'gone' };
 
 export interface ReassertCall extends Call {
   readonly ttlMs: number;
