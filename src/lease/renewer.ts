@@ -175,23 +175,25 @@ export class Renewer {
     if (reply === undefined || reply instanceof Error) {
       this.#slowDown(0);
       const refusal: RenewReply | undefined = reply && { kind: 'failed', error: reply };
-      for (const tenure of keepalive.failRenewal())
-        if (!tenure.isRenewing) this.#endRefused(tenure, refusal);
+      for (const tenure of keepalive.failRenewal()) this.#endRefused(tenure, refusal);
       return;
     }
     if (!this.#keepalives.isCurrent(keepalive)) keepalive.retire();
     const { renewed, rest } = keepalive.endRenewal(reply, acknowledged, sent.sentAtMs);
     const againAtMs = sent.sentAtMs + jittered(renewEveryMs, random);
-    for (const tenure of renewed) this.#confirm(tenure, sent, againAtMs);
+    for (const tenure of renewed)
+      if (this.#timers.has(tenure)) this.#confirm(tenure, sent, againAtMs);
     this.#slowDown(renewed.length);
     this.#emitRenewed(keepalive.policy, renewed.length, sent.sentAtMs);
-    this.#renewRows(rest.filter((tenure) => this.#timers.has(tenure) && !tenure.isRenewing));
+    this.#renewRows(rest.filter((tenure) => this.#timers.has(tenure)));
   }
 
   /** Renews tenures that are scheduled, by their rows. */
   #renewRows(tenures: readonly Tenure[]): void {
     const batches: Batches = new Map();
     for (const tenure of tenures) {
+      // The answer says whether it is attached.
+      tenure.keepalive?.remove(tenure);
       tenure.beginRenewal();
       this.#timers.schedule(tenure, tenure.deadlineMs);
       this.#addTo(batches, tenure);
@@ -217,20 +219,19 @@ export class Renewer {
     const keepalive = this.#keepalives.toAttach(policy);
     let next = 0;
     let confirmed = 0;
-    const sendChunk = async () => {
-      const chunk = tenures.slice(next, next + CHUNK);
-      next += CHUNK;
-      const renewed = await this.#renewChunk(policy, chunk, keepalive);
-      // Not added up around the await: concurrent calls would overwrite each other's sum.
-      confirmed += renewed;
-    };
     const sendChunks = async () => {
-      while (next < tenures.length) await sendChunk();
+      while (next < tenures.length) {
+        const chunk = tenures.slice(next, next + CHUNK);
+        // One request alone makes the keepalive. Those beside it attach nothing.
+        const attachTo = next === 0 || keepalive?.state === 'alive' ? keepalive : null;
+        next += CHUNK;
+        const renewed = await this.#renewChunk(policy, chunk, attachTo);
+        // Not added up around the await: concurrent calls would overwrite each other's sum.
+        confirmed += renewed;
+      }
     };
-    // The request that makes the keepalive is sent alone: no other may make it again.
-    if (keepalive?.state === 'new') await sendChunk();
-    const length = Math.min(CHUNKS_IN_FLIGHT, Math.ceil((tenures.length - next) / CHUNK));
-    if (length > 0) await Promise.all(Array.from({ length }, sendChunks));
+    const length = Math.min(CHUNKS_IN_FLIGHT, Math.ceil(tenures.length / CHUNK));
+    await Promise.all(Array.from({ length }, sendChunks));
     this.#slowDown(confirmed);
     this.#emitRenewed(policy, confirmed, startMs);
   }
@@ -250,13 +251,12 @@ export class Renewer {
   async #renewChunk(
     { timings }: LeasePolicy,
     chunk: readonly Tenure[],
-    keepalive: Keepalive | null,
+    attachTo: Keepalive | null,
   ): Promise<number> {
     const { store, clock, random } = this.#rt;
     const sent = confirmationNow(clock);
     const { ttlMs, operationTimeoutMs: timeoutMs } = timings;
     const keepFences = chunk.some((tenure) => isFenceOld(tenure, sent.sentAtMs));
-    const attachTo = keepalive === null || keepalive.state === 'retired' ? null : keepalive;
     if (attachTo !== null) for (const tenure of chunk) tenure.mayBeAttached = true;
     const call = { ttlMs, timeoutMs, keepFences };
     const replies: readonly RenewReply[] = await (attachTo === null
@@ -282,8 +282,7 @@ export class Renewer {
         if (keepFences) tenure.fenceKeptAtMs = sent.sentAtMs;
         tenure.endRenewal();
         this.#confirm(tenure, sent, againAtMs);
-        if (reply.version !== undefined && this.#timers.has(tenure))
-          attached.set(tenure, reply.version);
+        if (reply.version !== undefined) attached.set(tenure, reply.version);
         confirmed++;
       } else if (
         reply?.kind === 'vanished' &&
@@ -295,6 +294,8 @@ export class Renewer {
         this.#refuse(tenure, reply);
       }
     }
+    // A listener may have released some of them meanwhile.
+    for (const tenure of attached.keys()) if (!this.#timers.has(tenure)) attached.delete(tenure);
     attachTo?.attach(attached, sent.sentAtMs);
     if (vanished.length > 0) await this.#reassert(vanished, false);
     if (forgotten.length > 0) await this.#reassert(forgotten, true);

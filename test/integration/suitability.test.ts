@@ -62,12 +62,12 @@ describe('a Redis that is examined at start', () => {
   });
 
   it('K-16 is refused if a later version of Holdfast has written to it, with what to do', async () => {
-    await redis.cli('HSET', 'later:holdfast:marker', 'format', '4');
+    await redis.cli('HSET', 'later:holdfast:marker', 'format', '5');
     const error = await failure(openAt(redis, { prefix: 'later:' }));
     expect(error).toMatchObject({ code: 'STORE_UNSUITABLE' });
-    expect(error?.message).toMatch(/format 4.*knows format 3.*Upgrade/s);
+    expect(error?.message).toMatch(/format 5.*knows format 4.*Upgrade/s);
     await (await openAt(redis, { prefix: 'now:' })).close();
-    expect(await redis.cli('HGET', 'now:holdfast:marker', 'format')).toBe('3');
+    expect(await redis.cli('HGET', 'now:holdfast:marker', 'format')).toBe('4');
   });
 
   it('K-16 warns about a primary that grants without its replicas', async () => {

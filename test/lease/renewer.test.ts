@@ -259,6 +259,7 @@ function counting(store: Store) {
   // Methods of a class keep their private state: everything else goes to the store itself.
   for (const verb of [
     'acquire',
+    'keepAlive',
     'reassert',
     'release',
     'transfer',
@@ -267,7 +268,7 @@ function counting(store: Store) {
     'list',
     'wakeNext',
   ] as const) {
-    leases[verb] = store.leases[verb].bind(store.leases);
+    leases[verb] = store.leases[verb]?.bind(store.leases);
   }
   return { store: { ...store, leases }, calls };
 }

@@ -129,7 +129,7 @@ describe('the file', () => {
     db.close();
     const error = await failure(openAt(path));
     expect(error).toMatchObject({ code: 'STORE_UNSUITABLE' });
-    expect(error.message).toMatch(/format 99.*knows format 3.*another file/s);
+    expect(error.message).toMatch(/format 99.*knows format 4.*another file/s);
   });
 
   it('K-16 of another program is refused and not touched', async () => {

@@ -11,6 +11,7 @@ import { processing } from './actions.ts';
 import { delivering } from './deliveries.ts';
 import { revoking, transferring } from './handovers.ts';
 import { accepting } from './intents.ts';
+import { keepalives, workflowKeepalives } from './keepalives.ts';
 import { CALL, type Check, type ConformanceStore, inTurn, Kit, LONG_MS, SHORT_MS } from './kit.ts';
 import { bounding } from './limits.ts';
 import { logging } from './log.ts';
@@ -78,6 +79,7 @@ function coordination(check: Check): void {
   releasing(check);
   transferring(check);
   revoking(check);
+  keepalives(check);
   waiting(check);
   reading(check);
   belonging(check);
@@ -90,6 +92,7 @@ function work(check: Check): void {
   delivering(check);
   orchestrating(check);
   succession(check);
+  workflowKeepalives(check);
   processing(check);
   resulting(check);
   bounding(check);

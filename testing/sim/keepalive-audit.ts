@@ -157,8 +157,7 @@ export class KeepaliveAudit {
         report('', `keepalive ${attachTo.id} was made twice`);
       if (!attachTo.isNew) this.#checkAlive(attachTo.id);
     }
-    // Made or lengthened even if nothing was attached.
-    if (attachTo !== undefined && (attachTo.isNew || this.#untilOf(attachTo.id) > nowMs))
+    if (attachTo !== undefined && isAttached)
       this.#keepalives.set(attachTo.id, Math.max(this.#untilOf(attachTo.id), nowMs + ttlMs));
     this.#each(renewals, replies, ({ key, holder }, reply) => {
       if (reply.kind !== 'renewed') return;

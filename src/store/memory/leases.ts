@@ -70,15 +70,16 @@ export class MemoryLeases implements LeaseStore {
     tenures: readonly Renewal[],
     { ttlMs, keepFences = false, attachTo }: RenewCall,
   ): Promise<RenewReply[]> {
-    const version = attachTo && this.#keepalives.raise(attachTo, ttlMs);
+    let version: number | undefined;
     return tenures.map(({ key, holder, fence }) => {
       const lease = this.#live(key);
       if (lease?.holder === holder) {
         const kept = keepFences ? this.#record(key) : undefined;
         if (kept !== undefined) this.#keepFence(key, kept.fence, kept.revoked);
         lease.expiresAtMs = Math.max(lease.expiresAtMs, this.#clock.monotonicMs() + ttlMs);
-        if (attachTo === undefined || version === undefined || this.#fence(key) !== fence)
-          return { kind: 'renewed' };
+        if (attachTo === undefined || this.#fence(key) !== fence) return { kind: 'renewed' };
+        version ??= this.#keepalives.raise(attachTo, ttlMs);
+        if (version === undefined) return { kind: 'renewed' };
         if (lease.keepalive !== attachTo.id) this.#detach(key);
         lease.keepalive = attachTo.id;
         return { kind: 'renewed', version };

@@ -65,4 +65,4 @@ export interface Call {
 }
 
 /** The form of what this version keeps in a store. A store of a later form is refused. */
-export const STORE_FORMAT = 3;
+export const STORE_FORMAT = 4;

@@ -96,7 +96,7 @@ export class StoreClock {
       found === undefined && remembered !== '' ? 'its file is gone: deleted, or replaced' : '';
     const isAnotherBoot = row[0] !== host.bootId || this.#isBeforeAll(row, monotonicMs);
     if (isAnotherBoot) {
-      for (const table of ['leases', 'lines', 'members', 'listeners', 'messages'])
+      for (const table of ['keepalives', 'leases', 'lines', 'members', 'listeners', 'messages'])
         connection.exec(`DELETE FROM ${table}`);
       connection.exec('UPDATE lanes SET due = 0 WHERE fence > 0');
       row[0] = host.bootId;

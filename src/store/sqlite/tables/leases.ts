@@ -20,25 +20,27 @@ export interface Waiter {
 }
 
 const STATE = `
-SELECT l.holder, l.expires, f.fence, f.revoked FROM (SELECT ? AS key) k
-LEFT JOIN leases l ON l.key = k.key AND l.expires > ? LEFT JOIN fences f ON f.key = k.key AND f.expires > ?`;
+SELECT l.holder, max(l.expires, coalesce(a.expires, 0)), f.fence, f.revoked FROM (SELECT ? AS key) k
+LEFT JOIN leases l ON l.key = k.key LEFT JOIN keepalives a ON a.key = l.keepalive
+LEFT JOIN fences f ON f.key = k.key AND f.expires > ?`;
 
 export function leaseState({ connection, nowMs }: Tx, key: string): LeaseState {
   const row = connection.row<[string | null, number | null, number | null, number | null]>(
     STATE,
     key,
     nowMs,
-    nowMs,
   );
   const [holder = null, expires = null, fence = null, revoked = null] = row ?? [];
+  const leftMs = (expires ?? nowMs) - nowMs;
   return {
-    holder,
-    expiresInMs: (expires ?? nowMs) - nowMs,
+    holder: leftMs > 0 ? holder : null,
+    expiresInMs: Math.max(0, leftMs),
     fence: fence ?? 0,
     revoked: revoked === 1,
   };
 }
 
+/** Sets the lease of a key. It is attached to no keepalive. */
 export function setLease(
   { connection, nowMs }: Tx,
   key: string,
@@ -46,7 +48,7 @@ export function setLease(
   ttlMs: number,
 ): void {
   const sql =
-    'INSERT INTO leases VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET holder = excluded.holder, expires = excluded.expires';
+    'INSERT INTO leases VALUES (?, ?, ?, NULL) ON CONFLICT (key) DO UPDATE SET holder = excluded.holder, expires = excluded.expires, keepalive = NULL';
   connection.run(sql, key, holder, nowMs + ttlMs);
 }
 
@@ -57,9 +59,9 @@ export function lengthen(
   holder: string,
   ttlMs: number,
 ): boolean {
-  const sql =
-    'UPDATE leases SET expires = max(expires, ?) WHERE key = ? AND holder = ? AND expires > ?';
-  return connection.run(sql, nowMs + ttlMs, key, holder, nowMs) === 1;
+  const sql = `UPDATE leases SET expires = max(expires, ?) WHERE key = ? AND holder = ? AND (expires > ?
+    OR EXISTS (SELECT 1 FROM keepalives a WHERE a.key = leases.keepalive AND a.expires > ?))`;
+  return connection.run(sql, nowMs + ttlMs, key, holder, nowMs, nowMs) === 1;
 }
 
 export function deleteLease({ connection }: Tx, key: string): void {

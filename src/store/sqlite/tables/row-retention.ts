@@ -31,7 +31,14 @@ interface Walk {
  */
 export class RowRetention {
   readonly #clock: Clock;
-  readonly #walks = [keys('leases'), keys('fences'), keys('offers'), LINES, REMOVALS];
+  readonly #walks = [
+    keys('leases'),
+    keys('keepalives'),
+    keys('fences'),
+    keys('offers'),
+    LINES,
+    REMOVALS,
+  ];
   readonly #positions = this.#walks.map(({ start }) => start);
   #lastMs = Number.NEGATIVE_INFINITY;
   /** Each call begins with another table, in case the time is too short for all. */
@@ -72,21 +79,31 @@ function lastOf<Row extends Value[]>(
   return connection.row<Row>(`${sql} LIMIT 1 OFFSET ${CHUNK_ROWS - 1}`, ...from);
 }
 
-function keys(table: 'leases' | 'fences' | 'offers'): Walk {
+/** A lease lives longer than its own expiry if its keepalive does. */
+const ATTACHED =
+  ' AND NOT EXISTS (SELECT 1 FROM keepalives a WHERE a.key = leases.keepalive AND a.expires > ?)';
+
+function keys(table: 'leases' | 'keepalives' | 'fences' | 'offers'): Walk {
   const start = [''];
+  const more = table === 'leases' ? ATTACHED : '';
   return {
     start,
     removeChunk({ connection, nowMs }, from) {
+      const now = more === '' ? [nowMs] : [nowMs, nowMs];
       const sql = `SELECT key FROM ${table} WHERE key > ? ORDER BY key`;
       const last = lastOf<[string]>(connection, sql, from);
       const removed =
         last === undefined
-          ? connection.run(`DELETE FROM ${table} WHERE key > ? AND expires <= ?`, ...from, nowMs)
+          ? connection.run(
+              `DELETE FROM ${table} WHERE key > ? AND expires <= ?${more}`,
+              ...from,
+              ...now,
+            )
           : connection.run(
-              `DELETE FROM ${table} WHERE key > ? AND key <= ? AND expires <= ?`,
+              `DELETE FROM ${table} WHERE key > ? AND key <= ? AND expires <= ?${more}`,
               ...from,
               ...last,
-              nowMs,
+              ...now,
             );
       return { next: last ?? start, removed };
     },

@@ -6,14 +6,32 @@ import { WORK_TABLES } from './work-tables.ts';
 /** 'Hdft': marks the file as Holdfast's in its header. */
 const APPLICATION_ID = 0x48646674;
 
-/** Times are milliseconds of the store's clock (`StoreClock`). A lease is one row. */
+/**
+ * Times are milliseconds of the store's clock (`StoreClock`). A lease is one row. Whatever ends its
+ * attachment to a keepalive leaves a detachment, which triggers see to: no verb can forget it.
+ */
 const TABLES = `
 CREATE TABLE marker (
   id INTEGER PRIMARY KEY CHECK (id = 1), boot TEXT NOT NULL, skew REAL NOT NULL, latest REAL NOT NULL,
   file TEXT NOT NULL, origin TEXT NOT NULL, era TEXT NOT NULL, since REAL
 );
 CREATE TABLE bounds (name TEXT PRIMARY KEY, ttl REAL NOT NULL) WITHOUT ROWID;
-CREATE TABLE leases (key TEXT PRIMARY KEY, holder TEXT NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE leases (
+  key TEXT PRIMARY KEY, holder TEXT NOT NULL, expires REAL NOT NULL, keepalive TEXT
+) WITHOUT ROWID;
+CREATE TABLE keepalives (key TEXT PRIMARY KEY, version INTEGER NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE detachments (number INTEGER PRIMARY KEY AUTOINCREMENT, keepalive TEXT NOT NULL, lease TEXT NOT NULL);
+CREATE INDEX detachments_of_keepalive ON detachments (keepalive);
+CREATE TRIGGER lease_detached AFTER UPDATE OF keepalive ON leases
+WHEN OLD.keepalive IS NOT NULL AND OLD.keepalive IS NOT NEW.keepalive BEGIN
+  INSERT INTO detachments (keepalive, lease) SELECT key, OLD.key FROM keepalives WHERE key = OLD.keepalive;
+END;
+CREATE TRIGGER lease_deleted AFTER DELETE ON leases WHEN OLD.keepalive IS NOT NULL BEGIN
+  INSERT INTO detachments (keepalive, lease) SELECT key, OLD.key FROM keepalives WHERE key = OLD.keepalive;
+END;
+CREATE TRIGGER keepalive_deleted AFTER DELETE ON keepalives BEGIN
+  DELETE FROM detachments WHERE keepalive = OLD.key;
+END;
 CREATE TABLE fences (
   key TEXT PRIMARY KEY, fence INTEGER NOT NULL, revoked INTEGER NOT NULL, expires REAL NOT NULL
 ) WITHOUT ROWID;

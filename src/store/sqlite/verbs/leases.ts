@@ -3,8 +3,10 @@ import {
   type AcquireCall,
   type AcquireReply,
   type AcquireRequest,
+  type Attachment,
   type Handover,
-  type Holding,
+  type KeepAliveCall,
+  type KeepAliveReply,
   type LeasePage,
   type LeaseStore,
   type ListCall,
@@ -12,6 +14,7 @@ import {
   type ReassertCall,
   type ReassertReply,
   type ReleaseReply,
+  type Renewal,
   type RenewCall,
   type RenewReply,
   type RevokeCall,
@@ -27,6 +30,7 @@ import { wakeHint } from '../../port/wake-hint.ts';
 import type { LockQueue } from '../file/lock-queue.ts';
 import type { Tx } from '../file/sqlite-connection.ts';
 import type { StoreClock } from '../file/store-clock.ts';
+import { attachLease, buryKeepalive, keepAlive, raiseKeepalive } from '../tables/keepalives.ts';
 import {
   deleteLease,
   isOffered,
@@ -77,18 +81,23 @@ export class SqliteLeases implements LeaseStore, TxLeases {
     return this.#queue.write({ operation: 'acquire', items: requests, each, failed }, call);
   }
 
-  renew(tenures: readonly Holding[], call: RenewCall): Promise<RenewReply[]> {
-    const each = (tx: Tx, { key, holder }: Holding): RenewReply => {
+  renew(tenures: readonly Renewal[], call: RenewCall): Promise<RenewReply[]> {
+    const attach = call.attachTo && attaching(call.attachTo, call.ttlMs);
+    const each = (tx: Tx, { key, holder, fence }: Renewal): RenewReply => {
       const name = tx.scope + key;
       if (lengthen(tx, name, holder, call.ttlMs)) {
         if (call.keepFences) keepFenceLonger(tx, name);
-        return RENEWED;
+        return fence === undefined || attach === undefined ? RENEWED : attach(tx, name, fence);
       }
-      const { fence, revoked, holder: other } = leaseState(tx, name);
-      if (other === null) return { kind: 'vanished', fence, revoked };
+      const { fence: current, revoked, holder: other } = leaseState(tx, name);
+      if (other === null) return { kind: 'vanished', fence: current, revoked };
       return { kind: 'other', holder: other, revoked: other === TOMBSTONE };
     };
     return this.#queue.write({ operation: 'renew', items: tenures, each, failed }, call);
+  }
+
+  keepAlive(id: string, call: KeepAliveCall): Promise<KeepAliveReply> {
+    return this.#queue.writeOne('keep alive', call, (tx) => keepAlive(tx, id, call));
   }
 
   reassert(tenures: readonly Tenancy[], call: ReassertCall): Promise<ReassertReply[]> {
@@ -166,7 +175,8 @@ export class SqliteLeases implements LeaseStore, TxLeases {
       const from = scope + prefix;
       const after = call.cursor === undefined ? '' : scope + call.cursor;
       const rows = connection.rows<[string, string, number, number | null]>(
-        `SELECT l.key, l.holder, l.expires, f.fence FROM leases l LEFT JOIN fences f ON f.key = l.key AND f.expires > ?
+        `SELECT l.key, l.holder, max(l.expires, coalesce(a.expires, 0)), f.fence FROM leases l
+         LEFT JOIN keepalives a ON a.key = l.keepalive LEFT JOIN fences f ON f.key = l.key AND f.expires > ?
          WHERE l.key >= ? AND l.key < ? AND l.key > ? ORDER BY l.key LIMIT ${PAGE}`,
         nowMs,
         from,
@@ -267,6 +277,7 @@ export class SqliteLeases implements LeaseStore, TxLeases {
       return { kind: 'busy', reason, holder: state.holder, fence: state.fence, expiresInMs };
     }
     this.#retention.removeSome(tx);
+    if (state.holder === null) buryKeepalive(tx, key);
     const isRefreshed =
       state.holder !== null && presented !== undefined && state.fence === presented;
     const fence = isRefreshed ? presented : mint(tx, key, state.fence, fenceFloor);
@@ -278,6 +289,29 @@ export class SqliteLeases implements LeaseStore, TxLeases {
 }
 
 const RENEWED: RenewReply = { kind: 'renewed' };
+
+/**
+ * Attaches the leases of one call. A long call is several transactions: each raises the version of
+ * the keepalive once, and the first that is committed has made it.
+ */
+function attaching({ id, isNew }: Attachment, ttlMs: number) {
+  let latest: Tx | null = null;
+  let version: number | undefined;
+  let isMade = false;
+  return (tx: Tx, name: string, fence: number): RenewReply => {
+    if (leaseState(tx, name).fence !== fence) return RENEWED;
+    if (tx !== latest) {
+      latest = tx;
+      version = raiseKeepalive(tx, { id, isNew: isNew && !isMade }, ttlMs);
+      tx.afterCommit.push(() => {
+        isMade = true;
+      });
+    }
+    if (version === undefined) return RENEWED;
+    attachLease(tx, name, id);
+    return { kind: 'renewed', version };
+  };
+}
 
 function failed(error: Error): { kind: 'failed'; error: Error } {
   return { kind: 'failed', error };
