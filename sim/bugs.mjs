@@ -6,6 +6,7 @@ import { CRON_BUGS } from './cron-bugs.mjs';
 import { readFlags } from './flags.mjs';
 import { FLEET_BUGS } from './fleet-bugs.mjs';
 import { INTENT_BUGS } from './intent-bugs.mjs';
+import { KEEPALIVE_BUGS } from './keepalive-bugs.mjs';
 import { MIXED_BUGS } from './mixed-bugs.mjs';
 import { runWorlds } from './pool.mjs';
 import { RECORDS_BUGS } from './records-bugs.mjs';
@@ -48,6 +49,7 @@ const ALL_BUGS = [
   ...MIXED_BUGS,
   ...RECORDS_BUGS,
   ...CRON_BUGS,
+  ...KEEPALIVE_BUGS,
 ];
 const chosen = ALL_BUGS.filter(({ name }) => name.includes(only));
 if (chosen.length === 0) {

@@ -15,8 +15,9 @@ export const SEEDED_BUGS = [
       },
       {
         file: 'lease/renewer.js',
-        find: 'tenure.endRenewal();\n        tenure.confirm(sent);',
-        replace: 'tenure.endRenewal();\n        tenure.confirm(confirmationNow(this.#rt.clock));',
+        find: '#confirm(tenure, sent, againAtMs) {\n        const { events } = this.#rt;\n        tenure.confirm(sent);',
+        replace:
+          '#confirm(tenure, sent, againAtMs) {\n        const { events } = this.#rt;\n        tenure.confirm(confirmationNow(this.#rt.clock));',
       },
     ],
   },

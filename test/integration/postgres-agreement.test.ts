@@ -4,6 +4,7 @@ import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 import fc from '../support/fast-check.ts';
+import { LEASE_VERBS, LeaseSteps, stepOf } from '../support/lease-steps.ts';
 import {
   type PostgresServer,
   postgresPrograms,
@@ -75,6 +76,31 @@ it(
           const answers = await Promise.all(
             both.map(async (twin) => twin.telling.tell(plain(await takeFlowStep(twin, step)))),
           );
+          expect(answers[1], JSON.stringify(step)).toEqual(answers[0]);
+        }
+        for (const { store } of both) await store.close();
+      },
+    );
+    await fc.assert(property, { numRuns: RUNS });
+  },
+  120_000 + RUNS * 5_000,
+);
+
+it(
+  'B-21 B-25 PostgreSQL and the memory store give the same answers about leases and keepalives',
+  async () => {
+    const property = fc.asyncProperty(
+      fc.array(stepOf([...LEASE_VERBS, 'elapse']), { maxLength: 60, size: 'max' }),
+      async (steps) => {
+        const clock = new FakeClock();
+        const both = (await openBoth(clock)).map((twin) => {
+          return { ...twin, leases: new LeaseSteps(twin.store) };
+        });
+        for (const step of steps) {
+          await clock.advance(step.verb === 'elapse' ? step.pick * 40 : 1);
+          const nowUs = Math.floor(clock.wallMs() * 1_000);
+          await control.query(`UPDATE holdfast.test_clock SET now_us = ${nowUs}`);
+          const answers = await Promise.all(both.map(({ leases }) => leases.take(step)));
           expect(answers[1], JSON.stringify(step)).toEqual(answers[0]);
         }
         for (const { store } of both) await store.close();

@@ -42,7 +42,7 @@ export function storeStatus(address: string): Promise<StoreStatus> {
     const version = await installedVersion(link, schema);
     if (version === null) return { store, schema, version, held: 0, bytes: 0, timeline: null };
     const sql = `SELECT json_build_object(
-      'held', (SELECT count(*) FROM "${schema}".lease WHERE holder <> '!revoked' AND until > "${schema}".clock_us()),
+      'held', (SELECT count(*) FROM "${schema}".lease l WHERE holder <> '!revoked' AND "${schema}".lives_until(l) > "${schema}".clock_us()),
       'bytes', (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) FROM pg_class c JOIN pg_namespace n
         ON n.oid = c.relnamespace WHERE n.nspname = ${literal(schema)} AND c.relkind = 'r'),
       'timeline', "${schema}".timeline())::text`;

@@ -6,7 +6,7 @@ import { isServerError } from './failures.ts';
 import { literal, within } from './statement.ts';
 
 /** The version of tables and functions. A later one in the database is refused. */
-const SCHEMA_VERSION = 1;
+const SCHEMA_VERSION = 2;
 
 /** No step of the installation takes longer. */
 const INSTALL_MS = 30_000;

@@ -33,9 +33,27 @@ CREATE TABLE lease (
   offer text,
   -- Until when the row is kept for its fence.
   kept bigint NOT NULL,
+  -- The keepalive that it is attached to: the lease lives until the later of both times.
+  keepalive text COLLATE "C",
   -- Makes a change of fence a change of a key column, which waits for FOR KEY SHARE: see `guard`.
   CONSTRAINT lease_fence UNIQUE (key, fence)
 ) WITH (fillfactor = 50);
+
+-- One row renews all leases of a process that are attached to it. A row that is gone is buried: its
+-- id is never used again.
+CREATE TABLE keepalive (
+  id text COLLATE "C" PRIMARY KEY,
+  -- Grows with each renewal that attaches leases.
+  version bigint NOT NULL,
+  until bigint NOT NULL
+) WITH (fillfactor = 50);
+-- A lease that is no longer attached, until the process of the keepalive has acknowledged it.
+CREATE TABLE detachment (
+  number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  keepalive text COLLATE "C" NOT NULL REFERENCES keepalive ON DELETE CASCADE,
+  key text COLLATE "C" NOT NULL
+);
+CREATE INDEX detachment_of_keepalive ON detachment (keepalive);
 
 -- The inboxes that wait for a key. `woken`: when a hint was to be sent. The row then stays until the
 -- waiter asks again, so that a hint that was lost is found (`hint_listen`).

@@ -116,12 +116,14 @@ BEGIN
   SELECT max(key) INTO last FROM (SELECT key FROM lease WHERE key > request ORDER BY key LIMIT 5000) chunk;
   WITH old AS (
     SELECT key FROM lease WHERE key > request AND key <= last AND kept < now AND until < now
+      AND NOT EXISTS (SELECT FROM keepalive a WHERE a.id = lease.keepalive AND a.until > now)
     ORDER BY key FOR UPDATE SKIP LOCKED
   ), gone AS (DELETE FROM lease USING old WHERE lease.key = old.key RETURNING fence)
   SELECT max(fence) INTO highest FROM gone;
   -- A clock that is set back later must not mint these fences again.
   IF highest IS NOT NULL THEN UPDATE marker SET floor = highest WHERE floor < highest; END IF;
   IF request = '' THEN
+    DELETE FROM keepalive WHERE id IN (SELECT id FROM keepalive WHERE until < now LIMIT 5000 FOR UPDATE SKIP LOCKED);
     DELETE FROM line WHERE (key, inbox) IN (SELECT key, inbox FROM line WHERE until < now LIMIT 5000 FOR UPDATE SKIP LOCKED);
     DELETE FROM member WHERE (scope, id) IN (SELECT scope, id FROM member WHERE until < now LIMIT 5000 FOR UPDATE SKIP LOCKED);
     DELETE FROM process WHERE owner IN (SELECT owner FROM process WHERE until < now - 60000000 LIMIT 5000 FOR UPDATE SKIP LOCKED);

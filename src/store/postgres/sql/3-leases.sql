@@ -13,6 +13,50 @@ BEGIN
   PERFORM set_config('lock_timeout', greatest(1, (deadline - clock_us()) / 1000)::text, true);
 END $$;
 
+-- Tells the keepalive of a lease that the lease is no longer attached. A trigger calls it for every
+-- such change, so that no verb can forget it. The lock orders this and a renewal of the keepalive:
+-- the renewal sees the detachment, or whoever detaches has seen the new time.
+CREATE FUNCTION tell_keepalive() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+  PERFORM FROM keepalive WHERE id = OLD.keepalive FOR SHARE;
+  IF FOUND THEN INSERT INTO detachment (keepalive, key) VALUES (OLD.keepalive, OLD.key); END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER lease_detached AFTER UPDATE ON lease FOR EACH ROW
+WHEN (OLD.keepalive IS NOT NULL AND (NEW.keepalive IS DISTINCT FROM OLD.keepalive
+  OR NEW.holder IS DISTINCT FROM OLD.holder OR NEW.fence <> OLD.fence))
+EXECUTE FUNCTION tell_keepalive();
+CREATE TRIGGER lease_deleted AFTER DELETE ON lease FOR EACH ROW WHEN (OLD.keepalive IS NOT NULL)
+EXECUTE FUNCTION tell_keepalive();
+
+-- Until when a lease lives, as a plain read sees it: enough to refuse, and never to take over.
+CREATE FUNCTION lives_until(l lease) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+  IF l.keepalive IS NULL THEN RETURN l.until; END IF;
+  RETURN greatest(l.until, (SELECT until FROM keepalive WHERE id = l.keepalive));
+END $$;
+
+-- The same under the locks of the lease, which the caller has, and of its keepalive. A keepalive that
+-- has lapsed is buried: a plain read would say so, too, while a renewal of it is in flight. NULL:
+-- another transaction has the keepalive, and the caller does not wait.
+CREATE FUNCTION settle(l lease, waits boolean DEFAULT true) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE k keepalive;
+BEGIN
+  IF l.keepalive IS NULL THEN RETURN l.until; END IF;
+  IF waits THEN
+    SELECT * INTO k FROM keepalive WHERE id = l.keepalive FOR UPDATE;
+  ELSE
+    SELECT * INTO k FROM keepalive WHERE id = l.keepalive FOR UPDATE SKIP LOCKED;
+    IF k.id IS NULL AND EXISTS (SELECT FROM keepalive WHERE id = l.keepalive) THEN RETURN NULL; END IF;
+  END IF;
+  IF k.until <= clock_us() THEN
+    DELETE FROM keepalive WHERE id = k.id;
+    RETURN l.until;
+  END IF;
+  RETURN greatest(l.until, k.until);
+END $$;
+
 -- Takes the first waiters with a live subscriber out of the line of a key that is free, and returns
 -- the hints that wake them: topic and message. The caller's process sends them after the commit.
 CREATE FUNCTION wake(scope text, name text, most int, apart int) RETURNS json[] LANGUAGE plpgsql AS $$
@@ -65,11 +109,11 @@ BEGIN
     ON CONFLICT (key) DO NOTHING RETURNING key, fence
   ), free AS (
     SELECT l.key, a.holder, a.floor FROM asked a JOIN lease l ON l.key = a.key
-    WHERE l.holder IS NULL OR l.until <= clock_us() ORDER BY l.key FOR UPDATE OF l SKIP LOCKED
+    WHERE l.keepalive IS NULL AND (l.holder IS NULL OR l.until <= clock_us()) ORDER BY l.key FOR UPDATE OF l SKIP LOCKED
   ), taken_over AS (
     UPDATE lease l SET holder = f.holder, fence = greatest(l.fence + 1, clock_us(), f.floor), until = clock_us() + ttl,
       revoked = false, offer = NULL, kept = clock_us() + fence_kept_us()
-    FROM free f WHERE l.key = f.key AND (l.holder IS NULL OR l.until <= clock_us()) RETURNING l.key, l.fence
+    FROM free f WHERE l.key = f.key AND l.keepalive IS NULL AND (l.holder IS NULL OR l.until <= clock_us()) RETURNING l.key, l.fence
   ), done AS (SELECT key, fence FROM made UNION ALL SELECT key, fence FROM taken_over)
   SELECT coalesce(array_agg(a.n), '{}'), coalesce(array_agg(a.key), '{}'), coalesce(array_agg(d.fence), '{}')
   INTO numbers, keys, fences FROM done d JOIN asked a ON a.key = d.key;
@@ -125,6 +169,7 @@ BEGIN
     LOOP
       now := clock_us();
       SELECT * INTO l FROM lease WHERE key = a.key;
+      l.until := lives_until(l);
       -- A quarantine lets pass only a key that was handed over since it began, to its successor or,
       -- after the successor's window, to anyone.
       IF m.since + a.bound > now AND a.bound > 0 AND (l.key IS NULL OR l.offer IS DISTINCT FROM m.era
@@ -141,6 +186,7 @@ BEGIN
           CONTINUE;
         END IF;
         SELECT * INTO l FROM lease WHERE key = a.key;
+        l.until := lives_until(l);
       END IF;
       IF l.holder IS NULL OR l.until <= now OR l.holder = a.holder THEN
         -- A holder that presents its fence keeps it, and so need not wait for its own guard.
@@ -151,7 +197,8 @@ BEGIN
           ELSE
             SELECT * INTO l FROM lease WHERE key = a.key FOR UPDATE SKIP LOCKED;
           END IF;
-          IF l.key IS NULL THEN
+          l.until := settle(l, false);
+          IF l.key IS NULL OR l.until IS NULL THEN
             late := late || a.n;
             CONTINUE;
           END IF;
@@ -163,6 +210,7 @@ BEGIN
             ELSE
               SELECT * INTO l FROM lease WHERE key = a.key FOR UPDATE;
             END IF;
+            l.until := settle(l);
           EXCEPTION WHEN lock_not_available THEN
             -- Another transaction decides about this key, or is guarded by it: ask again soon.
             replies[a.n] := json_build_array(coalesce(l.holder, ''), l.fence, patience_us() / 1000);
@@ -187,13 +235,13 @@ BEGIN
         DELETE FROM line WHERE key = a.key AND inbox = scope || (q->>'inbox') AND woken IS NOT NULL;
       END IF;
       IF is_own AND l.fence = a.fence THEN
-        UPDATE lease SET until = greatest(until, now + ttl), kept = now + fence_kept_us() WHERE key = a.key;
+        UPDATE lease SET until = greatest(l.until, now + ttl), keepalive = NULL, kept = now + fence_kept_us() WHERE key = a.key;
         replies[a.n] := to_json(l.fence);
       ELSE
         -- Minted under the lock of the row, never from a sequence: grants are in the order of fences.
         minted := greatest(l.fence + 1, now, a.floor, m.floor + 1);
         UPDATE lease SET holder = a.holder, fence = minted, revoked = false, offer = NULL, kept = now + fence_kept_us(),
-          until = CASE WHEN is_own THEN greatest(until, now + ttl) ELSE now + ttl END WHERE key = a.key;
+          until = CASE WHEN is_own THEN greatest(l.until, now + ttl) ELSE now + ttl END, keepalive = NULL WHERE key = a.key;
         replies[a.n] := to_json(minted);
       END IF;
     END LOOP;
@@ -202,56 +250,115 @@ BEGIN
     'began', began, 'position', wal_position());
 END $$;
 
--- request: scope, ttl (ms), keep, holdings: [[key, holder]].
--- Returns only what is not renewed: [index, holder, fence, revoked, isLocked].
+-- request: scope, ttl (ms), keep, holdings: [[key, holder, fence or null]], attach: [id, isNew] or null.
+-- Returns [failures, version, unattached]: of what is not renewed [index, holder, fence, revoked,
+-- isLocked]; the version of the keepalive or null; the indexes of what is renewed and not attached.
 CREATE FUNCTION lease_renew(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
   ttl bigint := ((q->>'ttl')::float8 * 1000)::bigint;
+  target text := q->>'scope' || (q->'attach'->>0);
   keys text[];
   holders text[];
+  fences bigint[];
+  left_ids text[] := '{}';
   done text[];
+  attached text[];
   late text[];
   one text;
   deadline bigint;
+  raised bigint;
   failures json;
+  unattached json;
 BEGIN
-  SELECT array_agg(q->>'scope' || (e->>0) ORDER BY n), array_agg(e->>1 ORDER BY n) INTO keys, holders
-  FROM json_array_elements(q->'holdings') WITH ORDINALITY AS t(e, n);
+  SELECT array_agg(q->>'scope' || (e->>0) ORDER BY n), array_agg(e->>1 ORDER BY n), array_agg((e->>2)::bigint ORDER BY n)
+  INTO keys, holders, fences FROM json_array_elements(q->'holdings') WITH ORDINALITY AS t(e, n);
+  IF target IS NOT NULL THEN
+    -- Other keepalives that leases are about to leave. Their locks are taken first, so that their times
+    -- stand. That is against the order of locks, but no lease is waited for longer than `patience_us`.
+    SELECT coalesce(array_agg(id), '{}') INTO left_ids FROM (
+      SELECT id FROM keepalive WHERE id IN (SELECT l.keepalive FROM lease l WHERE l.key = ANY (keys) AND l.keepalive <> target)
+      ORDER BY id FOR SHARE) locked;
+  END IF;
   WITH mine AS (
     -- An expired row is still there, and a late renewal must not revive it.
-    SELECT l.key FROM unnest(keys, holders) AS h(key, holder) JOIN lease l ON l.key = h.key
-    WHERE l.holder = h.holder AND l.until > clock_us() ORDER BY l.key FOR NO KEY UPDATE OF l SKIP LOCKED
+    SELECT l.key, h.fence FROM unnest(keys, holders, fences) AS h(key, holder, fence) JOIN lease l ON l.key = h.key
+    WHERE l.holder = h.holder AND (l.until > clock_us()
+      OR EXISTS (SELECT FROM keepalive a WHERE a.id = l.keepalive AND a.until > clock_us()))
+    ORDER BY l.key FOR NO KEY UPDATE OF l SKIP LOCKED
   ), renewed AS (
-    UPDATE lease l SET until = greatest(l.until, clock_us() + ttl),
-      kept = CASE WHEN (q->>'keep')::boolean THEN clock_us() + fence_kept_us() ELSE l.kept END
-    FROM mine WHERE l.key = mine.key AND l.until > clock_us() RETURNING l.key
+    UPDATE lease l SET
+      until = greatest(l.until, clock_us() + ttl, (SELECT a.until FROM keepalive a WHERE a.id = l.keepalive AND a.id = ANY (left_ids))),
+      kept = CASE WHEN (q->>'keep')::boolean THEN clock_us() + fence_kept_us() ELSE l.kept END,
+      keepalive = CASE WHEN l.fence = mine.fence AND (l.keepalive IS NULL OR l.keepalive = ANY (left_ids)
+        OR NOT EXISTS (SELECT FROM keepalive a WHERE a.id = l.keepalive)) THEN coalesce(target, l.keepalive) ELSE l.keepalive END
+    FROM mine WHERE l.key = mine.key AND (l.until > clock_us()
+      OR EXISTS (SELECT FROM keepalive a WHERE a.id = l.keepalive AND a.until > clock_us()))
+    RETURNING l.key, l.fence = mine.fence AND l.keepalive = target AS is_attached
   )
-  SELECT coalesce(array_agg(key), '{}') INTO done FROM renewed;
+  SELECT coalesce(array_agg(key), '{}'), coalesce(array_agg(key) FILTER (WHERE is_attached), '{}')
+  INTO done, attached FROM renewed;
   IF cardinality(done) < cardinality(keys) THEN
     SELECT coalesce(array_agg(l.key ORDER BY l.key), '{}') INTO late
     FROM unnest(keys, holders) AS h(key, holder) JOIN lease l ON l.key = h.key
-    WHERE l.holder = h.holder AND l.until > clock_us() AND l.key <> ALL (done);
+    WHERE l.holder = h.holder AND lives_until(l) > clock_us() AND l.key <> ALL (done);
     deadline := clock_us() + patience_us();
     FOREACH one IN ARRAY late LOOP
       BEGIN
         PERFORM wait_until(deadline);
         PERFORM FROM lease WHERE key = one FOR NO KEY UPDATE;
-        UPDATE lease SET until = greatest(until, clock_us() + ttl) WHERE key = one AND until > clock_us()
+        UPDATE lease l SET until = greatest(until, clock_us() + ttl) WHERE key = one AND lives_until(l) > clock_us()
           AND holder = holders[array_position(keys, one)];
         IF FOUND THEN done := done || one; END IF;
         late := array_remove(late, one);
       EXCEPTION WHEN lock_not_available THEN NULL;
       END;
     END LOOP;
-    SELECT json_agg(json_build_array(h.n, CASE WHEN l.until > clock_us() THEN l.holder END, coalesce(l.fence, 0),
+    SELECT json_agg(json_build_array(h.n, CASE WHEN lives_until(l) > clock_us() THEN l.holder END, coalesce(l.fence, 0),
       coalesce(l.revoked, false), h.key = ANY (late)))
     INTO failures
     FROM unnest(keys, holders) WITH ORDINALITY AS h(key, holder, n) LEFT JOIN lease l ON l.key = h.key
     WHERE h.key <> ALL (done) OR l.holder IS DISTINCT FROM h.holder;
   END IF;
-  RETURN coalesce(failures, '[]');
+  IF attached <> '{}' THEN
+    -- A lease that names a keepalive which is gone lives by its own time.
+    IF (q->'attach'->>1)::boolean THEN
+      INSERT INTO keepalive VALUES (target, 1, clock_us() + ttl) ON CONFLICT DO NOTHING RETURNING version INTO raised;
+    ELSE
+      PERFORM FROM keepalive WHERE id = target FOR NO KEY UPDATE;
+      UPDATE keepalive SET version = version + 1, until = greatest(until, clock_us() + ttl)
+      WHERE id = target AND until > clock_us() RETURNING version INTO raised;
+    END IF;
+    IF cardinality(attached) < cardinality(keys) THEN
+      SELECT json_agg(n) INTO unattached FROM unnest(keys) WITH ORDINALITY AS h(key, n) WHERE key <> ALL (attached);
+    END IF;
+  END IF;
+  RETURN json_build_array(coalesce(failures, '[]'), raised, coalesce(unattached, '[]'));
+END $$;
+
+-- request: scope, id, ttl (ms), version, acknowledged: [number]. Returns 'null' if the keepalive has
+-- lapsed, is buried or was lost; else what was detached: [[number, key]].
+CREATE FUNCTION lease_keep_alive(request text) RETURNS text LANGUAGE plpgsql
+SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+  q json := request;
+  scope text := q->>'scope';
+  k keepalive;
+  now bigint;
+BEGIN
+  SELECT * INTO k FROM keepalive WHERE id = scope || (q->>'id') FOR NO KEY UPDATE;
+  -- The clock is read after the lock: what has lapsed is not revived.
+  now := clock_us();
+  IF k.id IS NULL OR k.until <= now OR k.version < (q->>'version')::bigint THEN RETURN 'null'; END IF;
+  UPDATE keepalive SET until = greatest(until, now + ((q->>'ttl')::float8 * 1000)::bigint) WHERE id = k.id;
+  IF json_array_length(q->'acknowledged') > 0 THEN
+    -- By number, never up to one: transactions commit in another order.
+    DELETE FROM detachment d WHERE d.keepalive = k.id
+      AND d.number IN (SELECT n::bigint FROM json_array_elements_text(q->'acknowledged') AS n);
+  END IF;
+  RETURN coalesce((SELECT json_agg(json_build_array(d.number, substr(d.key, length(scope) + 1)) ORDER BY d.number)
+    FROM detachment d WHERE d.keepalive = k.id), '[]');
 END $$;
 
 -- request: scope, ttl (ms), forgotten, standbys, tenures: [{key, holder, fence, bound}].
@@ -271,6 +378,8 @@ BEGIN
   SELECT * INTO checked FROM check_era(q->>'standbys');
   m := checked.m;
   began := checked.began;
+  PERFORM FROM lease WHERE key IN (SELECT q->>'scope' || (e->>'key') FROM json_array_elements(q->'tenures') AS e)
+  ORDER BY key FOR NO KEY UPDATE;
   FOR t IN
     SELECT n::int AS n, q->>'scope' || (e->>'key') AS key, e->>'holder' AS holder, (e->>'fence')::bigint AS fence,
       (e->>'bound')::bigint * 1000 AS bound
@@ -278,10 +387,11 @@ BEGIN
     ORDER BY (q->>'scope' || (e->>'key')) COLLATE "C", n
   LOOP
     SELECT * INTO l FROM lease WHERE key = t.key FOR NO KEY UPDATE;
+    l.until := settle(l);
     now := clock_us();
     IF l.key IS NOT NULL THEN
       CONTINUE WHEN (l.holder IS NOT NULL AND l.until > now) OR l.revoked OR l.fence <> t.fence;
-      UPDATE lease SET holder = t.holder, until = now + ttl WHERE key = t.key;
+      UPDATE lease SET holder = t.holder, until = now + ttl, keepalive = NULL WHERE key = t.key;
       replies[t.n] := true;
     ELSIF (q->>'forgotten')::boolean AND t.bound > 0 THEN
       -- The store must stop granting, for every process, before a lost lease is put back.
@@ -321,9 +431,11 @@ BEGIN
   INTO keys, holders, fences FROM json_array_elements(q->'tenures') WITH ORDINALITY AS t(e, n);
   WITH mine AS (
     SELECT l.key FROM unnest(keys, holders, fences) AS h(key, holder, fence) JOIN lease l ON l.key = h.key
-    WHERE l.holder = h.holder AND l.fence = h.fence AND l.until > clock_us() ORDER BY l.key FOR NO KEY UPDATE OF l
+    WHERE l.holder = h.holder AND l.fence = h.fence AND (l.until > clock_us()
+      OR EXISTS (SELECT FROM keepalive a WHERE a.id = l.keepalive AND a.until > clock_us()))
+    ORDER BY l.key FOR NO KEY UPDATE OF l
   ), gone AS (
-    UPDATE lease l SET holder = NULL, until = clock_us() FROM mine WHERE l.key = mine.key RETURNING l.key
+    UPDATE lease l SET holder = NULL, until = clock_us(), keepalive = NULL FROM mine WHERE l.key = mine.key RETURNING l.key
   )
   SELECT coalesce(array_agg(key), '{}') INTO freed FROM gone;
   FOR one IN SELECT DISTINCT key FROM line WHERE key = ANY (freed) ORDER BY key LOOP
@@ -334,7 +446,7 @@ BEGIN
     END IF;
   END LOOP;
   SELECT json_agg(CASE WHEN f.key IS NULL
-    THEN json_build_array(CASE WHEN l.until > clock_us() THEN l.holder END, coalesce(l.fence, 0))
+    THEN json_build_array(CASE WHEN lives_until(l) > clock_us() THEN l.holder END, coalesce(l.fence, 0))
     WHEN h.key = ANY (woken) THEN '1'::json ELSE '0'::json END ORDER BY h.n)
   INTO replies
   FROM unnest(keys) WITH ORDINALITY AS h(key, n) LEFT JOIN unnest(freed) AS f(key) ON f.key = h.key
@@ -351,7 +463,7 @@ DECLARE
   minted bigint;
 BEGIN
   SELECT * INTO m FROM marker;
-  UPDATE lease l SET holder = successor, until = now + window_us, revoked = false, kept = now + fence_kept_us(),
+  UPDATE lease l SET holder = successor, until = now + window_us, keepalive = NULL, revoked = false, kept = now + fence_kept_us(),
     fence = greatest(l.fence + 1, now, hand_over.floor, m.floor + 1),
     offer = CASE WHEN m.since + quarantine_us > now THEN m.era END
   WHERE key = name RETURNING fence INTO minted;
@@ -370,16 +482,19 @@ DECLARE
   replies json[] := array_fill(NULL::json, ARRAY[json_array_length(q->'handovers')]);
   hints json[] := '{}';
 BEGIN
+  -- All waits for guarded transactions come before the first lock of a keepalive: see `tell_keepalive`.
+  PERFORM FROM lease given JOIN json_array_elements(q->'handovers') AS e
+    ON given.key = scope || (e->>0) AND given.holder = e->>1 AND given.fence = (e->>2)::bigint
+    ORDER BY given.key FOR UPDATE OF given;
   FOR h IN
     SELECT n::int AS n, e->>0 AS key, e->>1 AS holder, (e->>2)::bigint AS fence, e->>3 AS successor
     FROM json_array_elements(q->'handovers') WITH ORDINALITY AS t(e, n) ORDER BY (scope || (e->>0)) COLLATE "C", n
   LOOP
     -- Waits for transactions of the giver that `guard` has let pass.
-    SELECT * INTO l FROM lease WHERE key = scope || h.key AND holder = h.holder AND fence = h.fence
-      AND until > clock_us() FOR UPDATE;
-    IF l.key IS NULL OR l.until <= clock_us() THEN
+    SELECT * INTO l FROM lease WHERE key = scope || h.key AND holder = h.holder AND fence = h.fence FOR UPDATE;
+    IF l.key IS NULL OR lives_until(l) <= clock_us() THEN
       SELECT * INTO l FROM lease WHERE key = scope || h.key;
-      replies[h.n] := json_build_array(CASE WHEN l.until > clock_us() THEN l.holder END, coalesce(l.fence, 0));
+      replies[h.n] := json_build_array(CASE WHEN lives_until(l) > clock_us() THEN l.holder END, coalesce(l.fence, 0));
     ELSE
       replies[h.n] := to_json(hand_over(scope || h.key, h.successor, ((q->>'window')::float8 * 1000)::bigint, h.fence + 1,
         (q->>'quarantine')::bigint * 1000));
@@ -395,7 +510,7 @@ DECLARE now bigint := clock_us();
 BEGIN
   INSERT INTO lease AS l (key, holder, fence, until, revoked, kept)
   VALUES (name, NULL, greatest(now, (SELECT floor + 1 FROM marker)), now, true, now + fence_kept_us())
-  ON CONFLICT (key) DO UPDATE SET holder = NULL, until = now, revoked = true, kept = excluded.kept, offer = NULL,
+  ON CONFLICT (key) DO UPDATE SET holder = NULL, until = now, keepalive = NULL, revoked = true, kept = excluded.kept, offer = NULL,
     fence = greatest(l.fence + 1, excluded.fence);
   RETURN wake(scope, name, 1, 0);
 END $$;
@@ -413,16 +528,18 @@ DECLARE
   hints json[] := '{}';
 BEGIN
   SELECT * INTO l FROM lease WHERE key = name AND fence = (q->>'fence')::bigint FOR UPDATE;
+  l.until := settle(l);
   now := clock_us();
   IF l.key IS NULL OR l.holder IS NULL OR l.until <= now OR (l.holder = '!revoked' AND NOT force) THEN
     SELECT * INTO l FROM lease WHERE key = name;
-    RETURN json_build_array(CASE WHEN l.until > now THEN l.holder END, coalesce(l.fence, 0));
+    RETURN json_build_array(CASE WHEN lives_until(l) > now THEN l.holder END, coalesce(l.fence, 0));
   END IF;
   IF force THEN
     hints := free_lease(q->>'scope', name);
     SELECT fence INTO minted FROM lease WHERE key = name;
   ELSE
-    UPDATE lease SET holder = '!revoked', offer = NULL, kept = now + fence_kept_us(),
+    -- No earlier than its holder stops: until the later of both times.
+    UPDATE lease SET holder = '!revoked', until = l.until, keepalive = NULL, offer = NULL, kept = now + fence_kept_us(),
       fence = greatest(l.fence + 1, now, (SELECT floor + 1 FROM marker)) WHERE key = name RETURNING fence INTO minted;
   END IF;
   RETURN json_build_array(l.holder, minted, (l.until - now) / 1000.0, to_json(hints));
@@ -436,9 +553,10 @@ DECLARE
   now bigint := clock_us();
 BEGIN
   RETURN coalesce((
-    SELECT json_agg(json_build_array(CASE WHEN l.until > now THEN l.holder END, coalesce(l.fence, 0), (l.until - now) / 1000.0)
-      ORDER BY n)
-    FROM json_array_elements_text(q->'keys') WITH ORDINALITY AS k(key, n) LEFT JOIN lease l ON l.key = q->>'scope' || k.key), '[]');
+    SELECT json_agg(json_build_array(CASE WHEN greatest(l.until, a.until) > now THEN l.holder END, coalesce(l.fence, 0),
+      (greatest(l.until, a.until) - now) / 1000.0) ORDER BY n)
+    FROM json_array_elements_text(q->'keys') WITH ORDINALITY AS k(key, n) LEFT JOIN lease l ON l.key = q->>'scope' || k.key
+    LEFT JOIN keepalive a ON a.id = l.keepalive), '[]');
 END $$;
 
 -- request: scope, prefix, cursor, most. Returns [cursor or null, [[key, holder, fence, left ms]]].
@@ -455,7 +573,8 @@ DECLARE
   leases json;
 BEGIN
   WITH page AS (
-    SELECT * FROM lease WHERE key >= start AND key > coalesce(scope || (q->>'cursor'), '') AND starts_with(key, start)
+    SELECT key, holder, fence, greatest(until, (SELECT a.until FROM keepalive a WHERE a.id = lease.keepalive)) AS until
+    FROM lease WHERE key >= start AND key > coalesce(scope || (q->>'cursor'), '') AND starts_with(key, start)
     ORDER BY key LIMIT most
   )
   SELECT max(key), count(*), coalesce(json_agg(json_build_array(substr(key, length(scope) + 1), holder, fence, (until - now) / 1000.0)
@@ -477,7 +596,7 @@ BEGIN
     ORDER BY (q->>'scope' || key) COLLATE "C", n
   LOOP
     DELETE FROM line WHERE key = k.key AND inbox = q->>'scope' || (q->>'leaving');
-    CONTINUE WHEN EXISTS (SELECT FROM lease WHERE key = k.key AND holder IS NOT NULL AND until > clock_us());
+    CONTINUE WHEN EXISTS (SELECT FROM lease l WHERE key = k.key AND holder IS NOT NULL AND lives_until(l) > clock_us());
     added := wake(q->>'scope', k.key, (q->>'most')::int, (q->>'apart')::int);
     counts[k.n] := cardinality(added);
     hints := hints || added;
@@ -496,7 +615,7 @@ BEGIN
   IF FOUND THEN RETURN; END IF;
   SELECT * INTO l FROM lease WHERE key = name;
   RAISE EXCEPTION USING ERRCODE = 'HF001',
-    MESSAGE = concat_ws(' ', 'FENCE_STALE', coalesce(l.fence, 0), CASE WHEN l.until > clock_us() THEN l.holder END),
+    MESSAGE = concat_ws(' ', 'FENCE_STALE', coalesce(l.fence, 0), CASE WHEN lives_until(l) > clock_us() THEN l.holder END),
     DETAIL = format('The transaction is guarded by lease %L with fence %s.', name, presented),
     HINT = 'The lease is over: another holder may have it. Stop, and acquire it again.';
 END $$;

@@ -190,7 +190,7 @@ CREATE FUNCTION keep_holder(in_scope text, workflow_id text, OUT holder text, OU
 BEGIN
   SELECT l.holder, l.fence INTO keep_holder.holder, keep_holder.fence FROM lease l
   WHERE l.key = in_scope || 'workflow:lease:' || workflow_id FOR KEY SHARE;
-  IF NOT EXISTS (SELECT FROM lease l WHERE l.key = in_scope || 'workflow:lease:' || workflow_id AND l.until > clock_us()) THEN
+  IF NOT EXISTS (SELECT FROM lease l WHERE l.key = in_scope || 'workflow:lease:' || workflow_id AND lives_until(l) > clock_us()) THEN
     keep_holder.holder := NULL;
   END IF;
 END $$;

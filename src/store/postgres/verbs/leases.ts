@@ -5,7 +5,8 @@ import {
   type AcquireReply,
   type AcquireRequest,
   type Handover,
-  type Holding,
+  type KeepAliveCall,
+  type KeepAliveReply,
   type LeasePage,
   type LeaseStore,
   type ListCall,
@@ -13,6 +14,7 @@ import {
   type ReassertCall,
   type ReassertReply,
   type ReleaseReply,
+  type Renewal,
   type RenewCall,
   type RenewReply,
   type RevokeCall,
@@ -86,13 +88,23 @@ export class PostgresLeases implements LeaseStore {
     });
   }
 
-  async renew(tenures: readonly Holding[], call: RenewCall): Promise<RenewReply[]> {
+  async renew(tenures: readonly Renewal[], call: RenewCall): Promise<RenewReply[]> {
     type Failure = [number, string | null, number, boolean, boolean];
-    return this.#forEach<Holding, RenewReply>('renew', tenures, async (valid) => {
-      const holdings = valid.map(({ key, holder }) => [key, holder]);
-      const request = { ttl: call.ttlMs, keep: call.keepFences ?? false, holdings };
-      const failures = await this.#leases.call<Failure[]>('renew', 'lease_renew', request, call);
-      const replies = new Array<RenewReply>(valid.length).fill(RENEWED);
+    type Reply = [Failure[], number | null, number[]];
+    return this.#forEach<Renewal, RenewReply>('renew', tenures, async (valid) => {
+      const { ttlMs: ttl, keepFences: keep = false, attachTo } = call;
+      const holdings = valid.map(({ key, holder, fence }) => [key, holder, fence ?? null]);
+      const attach = attachTo === undefined ? null : [attachTo.id, attachTo.isNew];
+      const request = { ttl, keep, holdings, attach };
+      const [failures, version, unattached] = await this.#leases.call<Reply>(
+        'renew',
+        'lease_renew',
+        request,
+        call,
+      );
+      const renewed: RenewReply = version === null ? RENEWED : { kind: 'renewed', version };
+      const replies = new Array<RenewReply>(valid.length).fill(renewed);
+      for (const n of unattached) replies[n - 1] = RENEWED;
       for (const [n, holder, fence, revoked, isLocked] of failures) {
         if (isLocked) replies[n - 1] = this.#failed('renew', 'its row stays locked');
         else if (holder === null) replies[n - 1] = { kind: 'vanished', fence, revoked };
@@ -100,6 +112,19 @@ export class PostgresLeases implements LeaseStore {
       }
       return replies;
     });
+  }
+
+  async keepAlive(id: string, call: KeepAliveCall): Promise<KeepAliveReply> {
+    const { ttlMs: ttl, version, acknowledged } = call;
+    const request = { id, ttl, version, acknowledged };
+    const detached = await this.#leases.call<[number, string][] | null>(
+      'keep alive',
+      'lease_keep_alive',
+      request,
+      call,
+    );
+    if (detached === null) return { kind: 'gone' };
+    return { kind: 'kept', detached: detached.map(([number, key]) => ({ number, key })) };
   }
 
   async reassert(tenures: readonly Tenancy[], call: ReassertCall): Promise<ReassertReply[]> {
