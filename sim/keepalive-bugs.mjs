@@ -94,15 +94,15 @@ export const KEEPALIVE_BUGS = [
     ],
   },
   {
-    name: 'unconfirmed attachment',
-    about: 'a tenure counts as attached although the renewal that attaches it was not answered',
+    name: 'moved without a detachment',
+    about:
+      'a lease that a late request attaches to another keepalive is still counted by the first',
     worlds,
     patches: [
       {
-        file: 'lease/renewer.js',
-        find: '        // A listener may have released some of them meanwhile.\n',
-        replace:
-          "        for (const tenure of chunk)\n            if (attachTo?.state === 'alive' && !tenure.isOver && !attached.has(tenure)) {\n                attachTo.attach(new Map([[tenure, 1e9]]), sent.sentAtMs);\n            }\n",
+        file: 'store/memory/leases.js',
+        find: 'if (lease.keepalive !== attachTo.id)\n                    this.#detach(key);\n',
+        replace: '',
       },
     ],
   },
