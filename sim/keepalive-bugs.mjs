@@ -10,7 +10,7 @@ export const KEEPALIVE_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/memory/keepalives.js',
+        file: 'store/memory/memory-keepalive-set.js',
         find: 'const found = this.#alive(id);\n        if (found === undefined || found.version < version)',
         replace:
           'const found = this.#keepalives.get(id) ?? { version, detached: new Map() };\n        this.#keepalives.set(id, found);\n        if (found.version < version)',
@@ -23,7 +23,7 @@ export const KEEPALIVE_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/memory/keepalives.js',
+        file: 'store/memory/memory-keepalive-set.js',
         find: 'const found = id === null ? undefined : this.#alive(id);\n        return found?.expiresAtMs',
         replace:
           'const found = id === null ? undefined : this.#keepalives.get(id);\n        return (found && found.expiresAtMs + 2_000)',

@@ -1,5 +1,5 @@
 import type { Runtime } from '../store/runtime.ts';
-import { Keepalive } from './keepalive.ts';
+import { KeepaliveState } from './keepalive.ts';
 import type { Tenure } from './tenure.ts';
 import type { LeasePolicy } from './timings.ts';
 
@@ -13,7 +13,7 @@ const ID_DIGITS = 32;
 export class KeepaliveSet {
   readonly #rt: Runtime;
   /** Weak: a policy that no lease has any more is dropped with its keepalive. */
-  #keepalives = new WeakMap<LeasePolicy, Keepalive>();
+  #keepalives = new WeakMap<LeasePolicy, KeepaliveState>();
   /** Tenures that have left, and whose leases may be attached in the store. */
   readonly #departed = new Set<Tenure>();
 
@@ -25,7 +25,7 @@ export class KeepaliveSet {
    * The keepalive that leases of the policy are attached to by their next renewal; null for none.
    * The caller sends one request alone if the keepalive is new: that makes it.
    */
-  toAttach(policy: LeasePolicy): Keepalive | null {
+  toAttach(policy: LeasePolicy): KeepaliveState | null {
     const { store, clock, random } = this.#rt;
     // A lease with `maxHold` expires alone.
     if (store.leases.keepAlive === undefined || policy.maxHoldMs !== undefined) return null;
@@ -34,13 +34,13 @@ export class KeepaliveSet {
     if (known?.state === 'new') return null;
     if (known?.isAlive(clock.monotonicMs())) return known;
     known?.retire();
-    const keepalive = new Keepalive(random.hex(ID_DIGITS), policy);
+    const keepalive = new KeepaliveState(random.hex(ID_DIGITS), policy);
     this.#keepalives.set(policy, keepalive);
     return keepalive;
   }
 
   /** The keepalive that renews the tenure; null if its row has to be renewed. */
-  of({ keepalive }: Tenure): Keepalive | null {
+  of({ keepalive }: Tenure): KeepaliveState | null {
     return keepalive !== null && this.isCurrent(keepalive) ? keepalive : null;
   }
 
@@ -65,7 +65,7 @@ export class KeepaliveSet {
   }
 
   /** Whether it is still renewed. */
-  isCurrent(keepalive: Keepalive): boolean {
+  isCurrent(keepalive: KeepaliveState): boolean {
     return keepalive.state === 'alive' && this.#keepalives.get(keepalive.policy) === keepalive;
   }
 }

@@ -21,7 +21,7 @@ import type { LeasePolicy } from './timings.ts';
 
 type State = 'new' | 'alive' | 'retired';
 
-export class Keepalive {
+export class KeepaliveState {
   readonly id: string;
   readonly policy: LeasePolicy;
   #state: State = 'new';

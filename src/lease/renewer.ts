@@ -19,7 +19,7 @@ import { TimerHeap } from '../core/timer-heap.ts';
 import { type Confirmation, confirmationNow } from '../core/validity.ts';
 import { FENCE_RECORD_MS, type RenewReply } from '../store/port/lease-store.ts';
 import type { Runtime } from '../store/runtime.ts';
-import type { Keepalive } from './keepalive.ts';
+import type { KeepaliveState } from './keepalive.ts';
 import { KeepaliveSet } from './keepalive-set.ts';
 import type { OrphanedGrantQueue } from './orphaned-grant-queue.ts';
 import type { Tenure } from './tenure.ts';
@@ -133,7 +133,7 @@ export class Renewer {
     if (lateMs > LATE_MS) this.#rt.events.emit('loop.delayed', { lateMs });
     const nowMs = this.#rt.clock.monotonicMs();
     this.#keepalives.settleDepartures();
-    const keepalives = new Set<Keepalive>();
+    const keepalives = new Set<KeepaliveState>();
     const rows: Tenure[] = [];
     const waiting: Tenure[] = [];
     const due = this.#timers.takeDue(nowMs, (tenure) => this.#earlyMs(tenure));
@@ -164,7 +164,7 @@ export class Renewer {
   }
 
   /** Renews all tenures that are attached to a keepalive by one request. Never rejects. */
-  async #keepAlive(keepalive: Keepalive): Promise<void> {
+  async #keepAlive(keepalive: KeepaliveState): Promise<void> {
     const { store, clock, random } = this.#rt;
     const { ttlMs, operationTimeoutMs: timeoutMs, renewEveryMs } = keepalive.policy.timings;
     const sent = confirmationNow(clock);
@@ -251,7 +251,7 @@ export class Renewer {
   async #renewChunk(
     { timings }: LeasePolicy,
     chunk: readonly Tenure[],
-    attachTo: Keepalive | null,
+    attachTo: KeepaliveState | null,
   ): Promise<number> {
     const { store, clock, random } = this.#rt;
     const sent = confirmationNow(clock);

@@ -41,7 +41,7 @@ import {
   type Validity,
 } from '../core/validity.ts';
 import type { Claim } from './acquisition.ts';
-import type { Keepalive } from './keepalive.ts';
+import type { KeepaliveState } from './keepalive.ts';
 import type { Renewer } from './renewer.ts';
 import type { LeasePolicy } from './timings.ts';
 
@@ -62,7 +62,7 @@ export class Tenure implements Claim, TimerEntry {
   /** When a renewal last told the store to keep its fence record. */
   fenceKeptAtMs: number;
   /** The keepalive that the store has attached the lease to; null while its row is renewed. */
-  keepalive: Keepalive | null = null;
+  keepalive: KeepaliveState | null = null;
   /** A request to attach the lease was sent. */
   mayBeAttached = false;
   /** The store has confirmed that it does not have this lease any more. */

@@ -40,7 +40,7 @@ const FAULT_MOST_MS = 12_000;
 const SLOW_MOST_MS = 700;
 const DRIFT = 0.001;
 const CLOCK_MOST_MS = 20_000;
-/** No lease is held for longer than this without a process that believes in it, once all is well. */
+/** Once all is well, no lease that no process believes in is held for longer than this. */
 const UNUSED_MOST_MS = 25_000;
 const LOOK_EVERY_MS = 500;
 

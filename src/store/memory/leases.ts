@@ -29,7 +29,7 @@ import {
 import { wakeHint } from '../port/wake-hint.ts';
 import type { LeaseHandover } from '../sqlite/verbs/orchestrator-steps.ts';
 import { notExpired } from './expiry.ts';
-import { MemoryKeepalives } from './keepalives.ts';
+import { MemoryKeepaliveSet } from './memory-keepalive-set.ts';
 import type { MemorySignals } from './signals.ts';
 
 interface Lease {
@@ -51,7 +51,7 @@ export class MemoryLeases implements LeaseStore {
   readonly #clock: Clock;
   readonly #signals: MemorySignals;
   readonly #leases = new Map<string, Lease>();
-  readonly #keepalives: MemoryKeepalives;
+  readonly #keepalives: MemoryKeepaliveSet;
   readonly #fences = new Map<string, FenceRecord>();
   /** By key: the inboxes that wait, and since when. */
   readonly #lines = new Map<string, Map<string, number>>();
@@ -59,7 +59,7 @@ export class MemoryLeases implements LeaseStore {
   constructor(clock: Clock, signals: MemorySignals) {
     this.#clock = clock;
     this.#signals = signals;
-    this.#keepalives = new MemoryKeepalives(clock);
+    this.#keepalives = new MemoryKeepaliveSet(clock);
   }
 
   async acquire(requests: readonly AcquireRequest[], call: AcquireCall): Promise<AcquireReply[]> {

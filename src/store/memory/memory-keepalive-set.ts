@@ -10,7 +10,7 @@ interface Keepalive {
 }
 
 /** The keepalives of a memory store. One that has lapsed is buried as soon as it is asked for. */
-export class MemoryKeepalives {
+export class MemoryKeepaliveSet {
   readonly #clock: Clock;
   readonly #keepalives = new Map<string, Keepalive>();
   #detachments = 0;
@@ -28,7 +28,7 @@ export class MemoryKeepalives {
     return { kind: 'kept', detached };
   }
 
-  /** Makes or lengthens the keepalive of an attachment, and returns its new version, if it lives. */
+  /** Makes or lengthens the keepalive of an attachment. Returns its new version, if it lives. */
   raise({ id, isNew }: Attachment, ttlMs: number): number | undefined {
     const expiresAtMs = this.#clock.monotonicMs() + ttlMs;
     if (isNew && !this.#keepalives.has(id)) {
