@@ -90,24 +90,23 @@ export class SessionLeases {
   }
 
   /**
-   * Stops renewing the leases of a pipeline that may still act, so that they expire. They are never
-   * handed over before. `settled` resolves when nothing of the pipeline acts any more.
+   * Stops renewing the leases, so that they expire: they are not released, whatever `settled` says.
+   * It resolves when nothing of the pipeline acts any more. Until then this worker cannot acquire
+   * the keys again under the same name.
    */
   async abandon(settled: Promise<unknown> = new Promise(() => {})): Promise<void> {
+    let endWork = () => {};
+    const afterwards = new Promise<void>((resolve) => {
+      endWork = resolve;
+    });
     const leases = this.#leases.splice(0);
-    await Promise.all(leases.map((lease) => lease.release({ settled, within: 0 })));
+    await Promise.all(leases.map((lease) => lease.release({ settled: afterwards, within: 0 })));
+    void settled.then(endWork, endWork);
   }
 
   /** Stops renewing the leases of a pipeline that has ended, so that they expire. */
-  async expire(): Promise<void> {
-    let endWork = () => {};
-    const settled = new Promise<void>((resolve) => {
-      endWork = resolve;
-    });
-    await this.abandon(settled);
-    // A holder whose work has not ended cannot acquire the key again: this worker may recover the
-    // session under the same name.
-    endWork();
+  expire(): Promise<void> {
+    return this.abandon(Promise.resolve());
   }
 
   /** Acquires the lease of what the session shows, or says how the run ends without it. */
