@@ -350,6 +350,7 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions, S = u
     if (emitted !== undefined) return emitted.epoch - 1;
     throw new ActionInvalidError({
       field: 'action_id',
+      value: actionId,
       rule: 'it was emitted too long ago: its epoch is no longer known',
     });
   }

@@ -1,5 +1,5 @@
 /** Times and amounts, for people. */
-import { exactly, spanOf } from '../../../src/telemetry/span.ts';
+import { exactly, spanOf } from '../../../src/core/time-text.ts';
 
 export { exactly, spanOf };
 
