@@ -3,7 +3,8 @@
  *
  * Safety, always: two instances are never valid for one target at once; who acts, or begins to, is valid; polls of one
  * target never overlap; fences of a target's grants strictly increase, and each belongs to one tenure; what the sink has
- * accepted never goes back. Liveness, as far as faults let it: no target goes without a poll for longer than the faults
+ * accepted never goes back; by the database's own order of commits, no transaction that passed `guard` with a fence
+ * commits after a higher fence was granted. Liveness, as far as faults let it: no target goes without a poll for longer than the faults
  * around explain, and after the last of them each is polled again within the bound.
  *
  * A process can be stopped between its check and its act, and no lease helps against that. So a poll in which its process
@@ -34,6 +35,12 @@ export type Invariant =
   | 'fence shared'
   /** The sink accepted an older fence than it had. */
   | 'sink went back'
+  /** A transaction that passed `guard` committed after a higher fence was granted. */
+  | 'stale commit'
+  /** A standby was promoted that may lack grants, and new grants were made at once. */
+  | 'no quarantine'
+  /** A standby was promoted that has every grant, and no grants were made for a while. */
+  | 'needless quarantine'
   | 'gap'
   | 'no recovery'
   /** A process ended by itself, or a promise was rejected that nobody awaited. */
@@ -65,6 +72,8 @@ export function check(history: readonly Entry[]): Verdict {
     ...overlapViolations(actors),
     ...grantViolations(actors.tenures),
     ...sinkViolations(history),
+    ...commitViolations(history),
+    ...eraViolations(history),
     ...livenessViolations(history, actors.polls, faults),
     ...crashViolations(history),
   ].sort((a, b) => a.atMs - b.atMs);
@@ -187,6 +196,38 @@ function sinkViolations(history: readonly Entry[]): Violation[] {
     }
   }
   return found;
+}
+
+/** In the order in which the database committed them. */
+function commitViolations(history: readonly Entry[]): Violation[] {
+  const found: Violation[] = [];
+  const highest = new Map<string, number>();
+  const commits = history.filter(({ what }) => what.startsWith('commit.'));
+  commits.sort((a, b) => Number(a.order) - Number(b.order));
+  for (const { what, target = '', fence, by, atMs } of commits) {
+    if (typeof fence !== 'number') continue;
+    const granted = highest.get(target) ?? 0;
+    if (what === 'commit.grant') {
+      highest.set(target, Math.max(granted, fence));
+    } else if (fence < granted) {
+      const text = `${by} committed with fence ${fence} after ${granted} had been granted`;
+      found.push({ invariant: 'stale commit', target, atMs, untilMs: atMs, text });
+    }
+  }
+  return found;
+}
+
+/** The era of a store changes when it goes into quarantine. */
+function eraViolations(history: readonly Entry[]): Violation[] {
+  return history
+    .filter(({ what, isNewEra, mustQuarantine }) => {
+      return what === 'timeline.changed' && isNewEra !== mustQuarantine;
+    })
+    .map(({ atMs, from, to, isNewEra }) => {
+      const invariant = isNewEra ? 'needless quarantine' : 'no quarantine';
+      const text = `timeline ${from} became ${to}`;
+      return { invariant, target: '', atMs, untilMs: atMs, text };
+    });
 }
 
 function crashViolations(history: readonly Entry[]): Violation[] {

@@ -3,6 +3,7 @@ import { Emitter } from '../../src/core/events.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import {
+  caughtUp,
   type PostgresServer,
   postgresPrograms,
   startPostgres,
@@ -77,7 +78,7 @@ describe('a PostgreSQL server', () => {
     const granted = await acquire(store, 'lease:kept');
     await store.close();
     const standby = await start({ standbyOf: primary });
-    await caughtUp(standby);
+    await caughtUp(primary, standby);
     await standby.promote();
     const events = new Emitter();
     const forgot: string[] = [];
@@ -119,16 +120,3 @@ describe('a PostgreSQL server', () => {
     await promoted.close();
   }, 60_000);
 });
-
-async function caughtUp(standby: PostgresServer): Promise<void> {
-  const [at] = await primary.sql<{ lsn: string }>('SELECT pg_current_wal_lsn()::text AS lsn');
-  await until(
-    async () => {
-      const [row] = await standby.sql<{ done: boolean }>(
-        `SELECT pg_last_wal_replay_lsn() >= '${at?.lsn}'::pg_lsn AS done`,
-      );
-      return row?.done === true;
-    },
-    { what: 'the standby to catch up', deadlineMs: 10_000 },
-  );
-}
