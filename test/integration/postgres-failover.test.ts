@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Emitter } from '../../src/core/events.ts';
 import type { Store } from '../../src/store/port/store.ts';
@@ -56,6 +58,76 @@ describe('a PostgreSQL server', () => {
     expect(forgot).toEqual([]);
     await store.close();
   });
+
+  it('B-24 makes grants at once after a crash that lost commits of others who did not wait for the disk', async () => {
+    await using server = await startPostgres(programs, {
+      ...{ isDurable: true, settings: ['wal_writer_delay=10s', 'bgwriter_delay=10s'] },
+    });
+    const store = await openPostgresStore(server.url);
+    await acquire(store, key);
+    await server.sql('CREATE TABLE elsewhere (text text)');
+    await server.sql(`SET synchronous_commit = off;
+      INSERT INTO elsewhere SELECT repeat('x', 100) FROM generate_series(1, 500)`);
+    // A new connection is examined now, and writes nothing that would wait for the disk.
+    await ended(server);
+    await until(() => store.leases.read([key], CALL), { what: 'a new connection' });
+    await server.kill();
+    await server.restart();
+    expect(await server.sql('SELECT FROM elsewhere')).toEqual([]);
+    await until(() => store.leases.read([key], CALL), { what: 'a connection to the new server' });
+    expect(await acquire(store, `${key}-later`)).toMatchObject({ kind: 'granted' });
+    await store.close();
+  }, 60_000);
+
+  it.each([
+    [
+      'an earlier state of its disk is back',
+      'an earlier state of its data is back',
+      async (server: PostgresServer, store: Store) => {
+        const putBack = await snapshot(server);
+        await until(() => acquire(store, `${key}-forgotten`), { what: 'a grant to forget' });
+        await server.kill();
+        putBack();
+        await server.restart();
+      },
+    ],
+    [
+      'its tables were dropped',
+      'its tables are new: dropped, or replaced',
+      async (server: PostgresServer) => {
+        await server.sql('DROP SCHEMA holdfast CASCADE');
+        await ended(server);
+      },
+    ],
+    [
+      'its data came from another server',
+      'its data is a copy from another server',
+      async (server: PostgresServer) => {
+        await server.sql(`UPDATE holdfast.marker SET system = 'another'`);
+        await ended(server);
+      },
+    ],
+  ])(
+    'B-24 makes no grants for the bound if %s',
+    async (_, why, forget) => {
+      await using server = await startPostgres(programs, { isDurable: true });
+      const events = new Emitter();
+      const forgot: string[] = [];
+      events.on('store.forgot', (event) => forgot.push(event.why));
+      const store = await openPostgresStore(server.url, { events });
+      await acquire(store, key);
+      await forget(server, store);
+      await until(() => store.leases.read([key], CALL), { what: 'a new connection' });
+      expect(forgot).toEqual([why]);
+      const reply = await acquire(store, `${key}-new`);
+      expect(reply).toMatchObject({ kind: 'busy', reason: 'quarantine' });
+      await ended(server);
+      await until(() => store.leases.read([key], CALL), { what: 'another connection' });
+      expect(forgot).toHaveLength(1);
+      await store.close();
+    },
+    60_000,
+  );
 
   it('B-24 is refused with fsync off, with full_page_writes off, and in recovery, with what to do', async () => {
     for (const setting of ['fsync', 'full_page_writes']) {
@@ -120,3 +192,22 @@ describe('a PostgreSQL server', () => {
     await promoted.close();
   }, 60_000);
 });
+
+/** Ends the connections of stores. */
+async function ended(server: PostgresServer): Promise<void> {
+  await server.sql(
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'holdfast'`,
+  );
+}
+
+/** Copies a server's disk as it is now. The function returned puts the copy in its place. */
+async function snapshot(server: PostgresServer) {
+  const [data, copy] = [join(server.dir, 'data'), join(server.dir, 'copy')];
+  await server.kill();
+  execFileSync('cp', ['-a', data, copy]);
+  await server.restart();
+  return () => {
+    execFileSync('rm', ['-rf', data]);
+    execFileSync('mv', [copy, data]);
+  };
+}
