@@ -37,9 +37,9 @@ export type Invariant =
   | 'sink went back'
   /** A transaction that passed `guard` committed after a higher fence was granted. */
   | 'stale commit'
-  /** A standby was promoted that may lack grants, and new grants were made at once. */
+  /** A standby was promoted that may lack grants, and the store made grants at once. */
   | 'no quarantine'
-  /** A standby was promoted that has every grant, and no grants were made for a while. */
+  /** The store has every grant, and made no new ones for a while. */
   | 'needless quarantine'
   | 'gap'
   | 'no recovery'
@@ -73,7 +73,7 @@ export function check(history: readonly Entry[]): Verdict {
     ...grantViolations(actors.tenures),
     ...sinkViolations(history),
     ...commitViolations(history),
-    ...eraViolations(history),
+    ...quarantineViolations(history),
     ...livenessViolations(history, actors.polls, faults),
     ...crashViolations(history),
   ].sort((a, b) => a.atMs - b.atMs);
@@ -217,17 +217,21 @@ function commitViolations(history: readonly Entry[]): Violation[] {
   return found;
 }
 
-/** The era of a store changes when it goes into quarantine. */
-function eraViolations(history: readonly Entry[]): Violation[] {
-  return history
-    .filter(({ what, isNewEra, mustQuarantine }) => {
-      return what === 'timeline.changed' && isNewEra !== mustQuarantine;
-    })
-    .map(({ atMs, from, to, isNewEra }) => {
-      const invariant = isNewEra ? 'needless quarantine' : 'no quarantine';
-      const text = `timeline ${from} became ${to}`;
-      return { invariant, target: '', atMs, untilMs: atMs, text };
-    });
+/** A store goes into quarantine, by a new era, exactly where it may have lost grants. */
+function quarantineViolations(history: readonly Entry[]): Violation[] {
+  const note = (invariant: Invariant, { atMs, who }: Entry, text: string): Violation => {
+    return { invariant, target: '', atMs, untilMs: atMs, text: `${who}: ${text}` };
+  };
+  const run = history.find(({ what }) => what === 'run.began');
+  const changed = history.filter(({ what }) => what === 'timeline.changed');
+  const missing = changed.filter(({ mustQuarantine, isNewEra }) => mustQuarantine && !isNewEra);
+  const needless = history.filter(({ what }) => what === 'store.forgot' && run?.neverForgets);
+  return [
+    ...missing.map((entry) =>
+      note('no quarantine', entry, `timeline ${entry.from} became ${entry.to}`),
+    ),
+    ...needless.map((entry) => note('needless quarantine', entry, String(entry.why))),
+  ];
 }
 
 function crashViolations(history: readonly Entry[]): Violation[] {

@@ -1,11 +1,48 @@
 /** In which order a PostgreSQL database has committed grants of leases, and rows of guarded transactions. */
 import { hostMs } from '../test/support/host-clock.ts';
-import type { PostgresServer } from '../test/support/postgres-server.ts';
 import type { Entry } from './history.ts';
 
 /** What guarded transactions write. */
 export const WRITES = `CREATE TABLE chaos_write
   (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, target text, fence bigint, by text)`;
+
+/** Writes down every grant, without a lock: for `timedCommits`. */
+export const GRANTS = `CREATE TABLE chaos_grant (target text, fence bigint);
+  CREATE FUNCTION chaos_note() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    INSERT INTO public.chaos_grant SELECT substr(NEW.key, ${'poll:lease:'.length + 1}), NEW.fence
+    WHERE starts_with(NEW.key, 'poll:lease:');
+    RETURN NULL;
+  END $$;
+  CREATE TRIGGER chaos_made AFTER INSERT ON holdfast.lease FOR EACH ROW EXECUTE FUNCTION chaos_note();
+  CREATE TRIGGER chaos_changed AFTER UPDATE ON holdfast.lease FOR EACH ROW
+    WHEN (OLD.fence <> NEW.fence) EXECUTE FUNCTION chaos_note()`;
+
+interface Database {
+  sql<Row extends object>(text: string): Promise<Row[]>;
+}
+
+/**
+ * Commits in the order of their timestamps, which a standby has, too, as opposed to what is decoded below. A grant that
+ * waited for a transaction has a later one: the server takes the time of a commit before it ends its locks.
+ */
+export async function timedCommits(database: Database): Promise<Entry[]> {
+  interface Row {
+    readonly what: string;
+    readonly target: string;
+    readonly fence: string;
+    readonly by: string | null;
+    readonly ms: number;
+  }
+  const rows = await database.sql<Row>(`
+    SELECT *, extract(epoch FROM at)::float8 * 1000 AS ms FROM (
+      SELECT 'commit.write' AS what, target, fence, by, pg_xact_commit_timestamp(xmin) AS at FROM chaos_write
+      UNION ALL SELECT 'commit.grant', target, fence, NULL, pg_xact_commit_timestamp(xmin) FROM chaos_grant
+    ) AS commits ORDER BY at, what DESC`);
+  return rows.map(({ what, target, fence, by, ms }, order) => {
+    return { ...DATABASE, atMs: onHostClock(ms), what, target, fence: Number(fence), by, order };
+  });
+}
 
 /** From here on the server keeps what is decoded below. */
 export const SLOT = `SELECT pg_create_logical_replication_slot('chaos', 'test_decoding')`;
@@ -14,8 +51,8 @@ const LEASES = 'poll:lease:';
 const DATABASE = { who: 'database', atMs: 0 };
 
 /** Logical decoding: whole transactions in the order of their commits, as the server's log has it. */
-export async function decodedCommits(server: PostgresServer): Promise<Entry[]> {
-  const rows = await server.sql<{ data: string }>(`
+export async function decodedCommits(database: Database): Promise<Entry[]> {
+  const rows = await database.sql<{ data: string }>(`
     SELECT data FROM pg_logical_slot_peek_changes('chaos', NULL, NULL, 'include-timestamp', 'on', 'skip-empty-xacts', 'on')
     WHERE data ~ '^(COMMIT|table holdfast.lease: (INSERT|UPDATE)|table public.chaos_write: INSERT)'`);
   return commitsOf(rows.map(({ data }) => data));

@@ -45,6 +45,7 @@ export async function postgres(): Promise<Topology> {
   return {
     ways: [direct, pooled, direct, { ...pooled, url: pooler.url + listen }],
     ports: [server.port, pooler.port],
+    neverForgets: true,
     faults: [
       ...serverFaults(server),
       ...programFaults(server),

@@ -111,7 +111,8 @@ async function onTopology(topology: Topology, options: RunOptions & Place): Prom
     await Promise.all(Array.from({ length: INSTANCES }, () => crew.start()));
     const what = 'every target to be polled';
     await until(() => sink.hasAll(targets, 0), { what, deadlineMs: FIRST_POLLS_DEADLINE_MS });
-    history.write('harness', 'run.began', { targets });
+    const { neverForgets = false } = topology;
+    history.write('harness', 'run.began', { targets, neverForgets });
     startedAtMs = watch.next('faults');
     const planned = planFaults(kinds, seededRandom(seed), seconds * 1_000);
     await nemesis.run(planned, seconds * 1_000);

@@ -8,6 +8,8 @@ export interface Topology {
   /** Of all servers that instances talk to. */
   readonly ports: readonly number[];
   readonly faults: readonly StoreFault[];
+  /** Whatever happens to it, it loses no grant, and so is never in quarantine. */
+  readonly neverForgets?: boolean;
   /**
    * What the store's database has committed so far: `commit.grant` and `commit.write`, numbered by
    * `order`.

@@ -94,7 +94,9 @@ export async function startPostgres(
   const port = await pickPort();
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
   const durable = isDurable ? [] : ['fsync=off', 'full_page_writes=off'];
-  const all = [...durable, 'listen_addresses=127.0.0.1', ...settings];
+  // Not in /dev/shm, where a server that is killed leaves it behind.
+  const shared = 'dynamic_shared_memory_type=mmap';
+  const all = [...durable, shared, 'listen_addresses=127.0.0.1', ...settings];
   let server = await serve(programs, { data, dir, port }, all);
   const stop = async (signal: NodeJS.Signals) => {
     if (server.exitCode !== null || server.signalCode !== null) return;
@@ -168,7 +170,7 @@ export const freezeIfThere = (pid: number) => freezeProcess(pid).catch(() => {})
 export const thawIfThere = (pid: number) => thawProcess(pid).catch(() => {});
 
 /** A server that starts while a process of the old one lives finds its memory in use. */
-async function untilGone(family: readonly number[]): Promise<void> {
+export async function untilGone(family: readonly number[]): Promise<void> {
   const areGone = () => family.every(isGone);
   const how = { what: 'the server to end', deadlineMs: GONE_DEADLINE_MS, every: 5 };
   await until(areGone, how).catch(() => {
@@ -178,7 +180,7 @@ async function untilGone(family: readonly number[]): Promise<void> {
 }
 
 /** A folder in memory, where there is one: `fsync` costs nothing there. */
-function inMemory(): string {
+export function inMemory(): string {
   return existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 }
 
@@ -212,7 +214,7 @@ async function serve(
   return server;
 }
 
-async function rowsOf<Row extends object>(url: string, text: string): Promise<Row[]> {
+export async function rowsOf<Row extends object>(url: string, text: string): Promise<Row[]> {
   const client = new pg.Client({ connectionString: url });
   // The query rejects as well.
   client.on('error', () => {});
