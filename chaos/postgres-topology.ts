@@ -8,10 +8,10 @@ import { lastingPort } from '../test/support/lasting-port.ts';
 import { startPgbouncer } from '../test/support/pgbouncer.ts';
 import { advanceBy, MOVABLE_CLOCK } from '../test/support/postgres-clock.ts';
 import {
-  freezeIfThere,
+  freezeAll,
   type PostgresServer,
   startPostgres,
-  thawIfThere,
+  thawAll,
 } from '../test/support/postgres-server.ts';
 import { until } from '../test/support/until.ts';
 import { decodedCommits, SLOT, WRITES } from './commit-order.ts';
@@ -27,6 +27,8 @@ import { oneOf, type Topology } from './topology.ts';
 const IDLE_TIMEOUT = 'idle_in_transaction_session_timeout=15s';
 const SETTINGS = ['wal_level=logical', 'max_connections=300', 'tcp_keepalives_idle=10'];
 const POOL_SIZE = 40;
+/** After a restart there is none for a moment. */
+const BACKEND_DEADLINE_MS = 5_000;
 const BACK_DEADLINE_MS = 30_000;
 
 export async function postgres(): Promise<Topology> {
@@ -97,11 +99,11 @@ function serverFaults(server: PostgresServer): StoreFault[] {
     }),
     plainFault('backend frozen', async ({ lastsMs, pick, pause }) => {
       const pid = oneOf(await backends(server), pick);
-      await freezeIfThere(pid);
+      await freezeAll([pid]);
       try {
         await pause(lastsMs);
       } finally {
-        await thawIfThere(pid);
+        await thawAll([pid]);
       }
     }),
     // The server ends all others, too, and recovers as after a crash.
@@ -171,7 +173,10 @@ function clockFault(server: PostgresServer): StoreFault {
 }
 
 async function backends(server: PostgresServer): Promise<number[]> {
-  const rows = await server.sql<{ pid: number }>(`SELECT pid FROM pg_stat_activity
-    WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY pid`);
-  return rows.map(({ pid }) => pid);
+  const look = async () => {
+    const rows = await server.sql<{ pid: number }>(`SELECT pid FROM pg_stat_activity
+      WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY pid`);
+    return rows.length > 0 && rows.map(({ pid }) => pid);
+  };
+  return until(look, { what: 'a connection', deadlineMs: BACKEND_DEADLINE_MS });
 }

@@ -7,10 +7,10 @@ import { FaultProxy } from '../../testing/fakes/fault-proxy.ts';
 import { lastingPort } from './lasting-port.ts';
 import {
   familyOf,
-  freezeIfThere,
+  freezeAll,
   inMemory,
   rowsOf,
-  thawIfThere,
+  thawAll,
   unprivileged,
   untilGone,
 } from './postgres-server.ts';
@@ -18,7 +18,7 @@ import { atExit, killAtExit } from './process.ts';
 import { until } from './until.ts';
 
 /** After the loss of a primary, a standby is promoted within this and a second. */
-const LEADER_TTL_S = 5;
+const LEADER_TTL_S = 8;
 /** A standby that Patroni could not repair by then is made again, as an operator would. */
 const REBUILD_AFTER_MS = 30_000;
 const HEALTHY_DEADLINE_MS = 90_000;
@@ -88,18 +88,17 @@ export class PatroniNode {
 
   /** SIGSTOP to Patroni and to all processes of the server. */
   async freeze(): Promise<void> {
-    for (const pid of [...this.#patroniFamily(), ...this.#serverFamily()]) await freezeIfThere(pid);
+    await freezeAll([...this.#patroniFamily(), ...this.#serverFamily()]);
   }
 
   /** SIGSTOP to Patroni alone: its server answers on, also when another one is promoted. */
   async freezePatroni(): Promise<void> {
-    for (const pid of this.#patroniFamily()) await freezeIfThere(pid);
+    await freezeAll(this.#patroniFamily());
   }
 
   /** SIGCONT to all. */
   async thaw(): Promise<void> {
-    const family = [...this.#serverFamily(), ...this.#patroniFamily()];
-    await Promise.all(family.map(thawIfThere));
+    await thawAll([...this.#serverFamily(), ...this.#patroniFamily()]);
   }
 
   /** Cuts it off from etcd and from the other server, and not from its clients. */
@@ -243,7 +242,7 @@ async function configuredNode(
     etcd3: { hosts: etcd, use_proxies: true },
     bootstrap: {
       dcs: {
-        ...{ ttl: LEADER_TTL_S, loop_wait: 1, retry_timeout: 2, primary_start_timeout: 0 },
+        ...{ ttl: LEADER_TTL_S, loop_wait: 1, retry_timeout: 3, primary_start_timeout: 0 },
         ...{ maximum_lag_on_failover: 1_048_576, synchronous_mode: isSynchronous },
         postgresql: {
           use_pg_rewind: true,

@@ -5,7 +5,7 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { atExit, freezeProcess, isGone, killAtExit, thawProcess } from './process.ts';
+import { atExit, isGone, isStopped, killAtExit } from './process.ts';
 import { freePort } from './redis-server.ts';
 import { install, pathOf, thisMachine } from './require-redis.ts';
 import { until } from './until.ts';
@@ -120,10 +120,10 @@ export async function startPostgres(
       await untilGone(family);
     },
     async freeze() {
-      await Promise.all(familyOf(server.pid ?? 0).map(freezeIfThere));
+      await freezeAll(familyOf(server.pid ?? 0));
     },
     async thaw() {
-      await Promise.all(familyOf(server.pid ?? 0).map(thawIfThere));
+      await thawAll(familyOf(server.pid ?? 0));
     },
     async restart(other = []) {
       await stop('SIGINT');
@@ -165,9 +165,26 @@ export function familyOf(pid: number): number[] {
   }
 }
 
-/** Its children may end at any moment. */
-export const freezeIfThere = (pid: number) => freezeProcess(pid).catch(() => {});
-export const thawIfThere = (pid: number) => thawProcess(pid).catch(() => {});
+/** SIGSTOP to processes of which some may end at this moment. Returns when all stand still. */
+export function freezeAll(pids: readonly number[]): Promise<void> {
+  return signalAll(pids, 'SIGSTOP', isStopped);
+}
+
+/** SIGCONT to processes of which some may have ended. */
+export function thawAll(pids: readonly number[]): Promise<void> {
+  return signalAll(pids, 'SIGCONT', (pid) => !isStopped(pid));
+}
+
+async function signalAll(
+  pids: readonly number[],
+  signal: NodeJS.Signals,
+  isDone: (pid: number) => boolean,
+): Promise<void> {
+  const there = pids.filter((pid) => !isGone(pid));
+  for (const pid of there) process.kill(pid, signal);
+  const what = `${there.length} processes to heed ${signal}`;
+  await until(() => there.every((pid) => isGone(pid) || isDone(pid)), { what, every: 1 });
+}
 
 /** A server that starts while a process of the old one lives finds its memory in use. */
 export async function untilGone(family: readonly number[]): Promise<void> {
