@@ -79,6 +79,19 @@ describe('a PostgreSQL server', () => {
     await store.close();
   }, 60_000);
 
+  it('B-24 has a grant on its disk when it answers, though commits wait for no disk by default', async () => {
+    const settings = ['wal_writer_delay=10s', 'bgwriter_delay=10s', 'synchronous_commit=off'];
+    await using server = await startPostgres(programs, { isDurable: true, settings });
+    const store = await openPostgresStore(server.url);
+    const granted = await acquire(store, key);
+    await server.kill();
+    await server.restart();
+    const [found] = await until(() => store.leases.read([key], CALL), { what: 'an answer' });
+    expect(granted).toMatchObject({ kind: 'granted' });
+    expect(found).toMatchObject({ kind: 'held', fence: (granted as { fence: number }).fence });
+    await store.close();
+  }, 60_000);
+
   it.each([
     [
       'an earlier state of its disk is back',
@@ -190,6 +203,46 @@ describe('a PostgreSQL server', () => {
     const promoted = await openPostgresStore(standby.url + query);
     expect(await acquire(promoted, 'lease:new')).toMatchObject({ kind: 'granted' });
     await promoted.close();
+  }, 60_000);
+
+  it('B-24 makes no grants for the bound if the address promises synchronous standbys, and grants waited for none', async () => {
+    await using server = await startPostgres(programs, { isDurable: true });
+    const query = '?standbys=synchronous';
+    const store = await openPostgresStore(server.url + query);
+    await acquire(store, key);
+    await store.close();
+    await using standby = await startPostgres(programs, { isDurable: true, standbyOf: server });
+    await standby.promote();
+    const promoted = await openPostgresStore(standby.url + query);
+    expect(await acquire(promoted, 'lease:new')).toMatchObject({
+      ...{ kind: 'busy', reason: 'quarantine' },
+    });
+    await promoted.close();
+  }, 60_000);
+
+  it('B-24 answers no grant that its synchronous standby has not, and cancels none', async () => {
+    await using server = await startPostgres(programs, { isDurable: true });
+    await using standby = await startPostgres(programs, { isDurable: true, standbyOf: server });
+    const store = await openPostgresStore(server.url);
+    await server.sql(`ALTER SYSTEM SET synchronous_standby_names = '*'`);
+    await server.sql('SELECT pg_reload_conf()');
+    await until(async () => (await acquire(store, key))?.kind === 'granted', { what: 'a grant' });
+    const [row] = await server.sql<{ is_sync: boolean }>(
+      `SELECT bool_or(sync_state = 'sync') AS is_sync FROM pg_stat_replication`,
+    );
+    expect(row?.is_sync).toBe(true);
+    await standby.freeze();
+    const asks = [{ key: `${key}-unseen`, holder: 'a' }];
+    const unseen = store.leases.acquire(asks, { ...ACQUIRE, timeoutMs: 600 });
+    await expect(unseen).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+    // A cancelled wait would show the grant to others, who could not know that it may be lost.
+    const [hidden] = await store.leases.read([`${key}-unseen`], CALL);
+    expect(hidden).toMatchObject({ kind: 'free' });
+    await standby.thaw();
+    const isSeen = async () =>
+      (await store.leases.read([`${key}-unseen`], CALL))[0]?.kind === 'held';
+    await until(isSeen, { what: 'the commit to end' });
+    await store.close();
   }, 60_000);
 });
 

@@ -1,7 +1,15 @@
 /** Two PostgreSQL servers that Patroni keeps, one of them as the primary, with etcd: private folders, private ports. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, join } from 'node:path';
 import { FaultProxy } from '../../testing/fakes/fault-proxy.ts';
 import { lastingPort } from './lasting-port.ts';
@@ -14,7 +22,7 @@ import {
   unprivileged,
   untilGone,
 } from './postgres-server.ts';
-import { atExit, killAtExit } from './process.ts';
+import { atExit, isGone, killAtExit } from './process.ts';
 import { until } from './until.ts';
 
 /** After the loss of a primary, a standby is promoted within this and a second. */
@@ -72,11 +80,12 @@ export class PatroniNode {
     this.#patroni = spawnQuietly(this.#dir, ['patroni', join(this.#dir, `${this.name}.yml`)]);
   }
 
-  /** SIGKILL to Patroni and to the server. */
+  /** SIGKILL to Patroni, the server, and whatever else works on its folder. */
   async kill(): Promise<void> {
-    const family = [...this.#patroniFamily(), ...this.#serverFamily()];
-    for (const pid of family) killIfThere(pid);
-    await untilGone(family);
+    for (let family = this.#family(); family.length > 0; family = this.#family()) {
+      for (const pid of family) killIfThere(pid);
+      await untilGone(family);
+    }
   }
 
   /** Makes it again from the primary. */
@@ -88,17 +97,17 @@ export class PatroniNode {
 
   /** SIGSTOP to Patroni and to all processes of the server. */
   async freeze(): Promise<void> {
-    await freezeAll([...this.#patroniFamily(), ...this.#serverFamily()]);
+    await freezeAll(this.#family());
   }
 
   /** SIGSTOP to Patroni alone: its server answers on, also when another one is promoted. */
   async freezePatroni(): Promise<void> {
-    await freezeAll(this.#patroniFamily());
+    await freezeAll(familyOf(this.#patroni?.pid ?? 0));
   }
 
   /** SIGCONT to all. */
   async thaw(): Promise<void> {
-    await thawAll([...this.#serverFamily(), ...this.#patroniFamily()]);
+    await thawAll(this.#family());
   }
 
   /** Cuts it off from etcd and from the other server, and not from its clients. */
@@ -122,18 +131,19 @@ export class PatroniNode {
     }
   }
 
-  #patroniFamily(): number[] {
-    return familyOf(this.#patroni?.pid ?? 0);
+  /** Patroni first. The server, which it starts as a process of its own, names the folder, too. */
+  #family(): number[] {
+    const folder = join(this.#dir, this.name);
+    const found = readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && isAbout(pid, folder));
+    return found.flatMap((pid) => familyOf(Number(pid))).filter((pid) => !isGone(pid));
   }
+}
 
-  /** Patroni starts it as a process of its own. */
-  #serverFamily(): number[] {
-    try {
-      const file = join(this.#dir, this.name, 'postmaster.pid');
-      return familyOf(Number(readFileSync(file, 'utf8').split('\n', 1)[0]));
-    } catch {
-      return [];
-    }
+function isAbout(pid: string, folder: string): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(folder);
+  } catch {
+    return false;
   }
 }
 

@@ -106,6 +106,7 @@ export class PostgresQuarantine {
       origin: this.#origin,
       position: this.#position,
       timeline: this.#timeline,
+      era: this.#era,
       left,
       bounds,
     });
@@ -126,7 +127,7 @@ export class PostgresQuarantine {
 
   /** Takes over what a verb has found. */
   adopt({ era, since, began, position = 0, timeline = this.#timeline }: EraReply): void {
-    const isComparable = timeline === this.#timeline && !began;
+    const isComparable = timeline === this.#timeline && era === this.#era;
     this.#position = Math.max(isComparable ? this.#position : 0, position);
     this.#timeline = timeline;
     if (era === this.#era) return;

@@ -48,8 +48,9 @@ BEGIN
 END $$;
 
 -- Examines the server for a new connection. `request`: standbys, origin (of the store that the
--- process knows; null at first), position (the highest in the WAL that the process knows of; 0 at
--- first) on timeline, left (eras that the process has left), bounds (null for an observer).
+-- process knows; null at first), position (the highest in the WAL that the process has seen in this
+-- era, on this timeline; 0 at first), left (eras that the process has left), bounds (null for an
+-- observer).
 CREATE FUNCTION server_examine(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -63,14 +64,15 @@ BEGIN
   m := checked.m;
   began := checked.began;
   IF began IS NULL THEN
-    IF m.system <> server_id THEN
-      began := 'its data is a copy from another server';
-    ELSIF q->>'origin' <> m.origin THEN
-      began := 'its tables are new: dropped, or replaced';
-    ELSIF (q->>'timeline' = m.timeline AND (q->>'position')::bigint > wal_position())
-      OR m.era IN (SELECT json_array_elements_text(q->'left')) THEN
-      began := 'an earlier state of its data is back';
-    END IF;
+    FOR attempt IN 1..2 LOOP
+      began := CASE WHEN m.system <> server_id THEN 'its data is a copy from another server'
+        WHEN q->>'origin' <> m.origin THEN 'its tables are new: dropped, or replaced'
+        WHEN q->>'era' = m.era AND q->>'timeline' = m.timeline AND (q->>'position')::bigint > wal_position()
+          OR m.era IN (SELECT json_array_elements_text(q->'left')) THEN 'an earlier state of its data is back' END;
+      EXIT WHEN began IS NULL;
+      -- Another connection may have found the same, and begun the era already.
+      SELECT * INTO m FROM marker FOR UPDATE;
+    END LOOP;
     IF began IS NOT NULL THEN
       m := begin_era();
       UPDATE marker SET system = server_id, origin = coalesce(q->>'origin', origin) RETURNING * INTO m;
