@@ -145,7 +145,10 @@ class FailoverWatch {
       const mustQuarantine = !this.#isSynchronous;
       if (from !== to)
         this.#history.write('nemesis', 'timeline.changed', {
-          ...{ from, to, isNewEra: era !== before.era, mustQuarantine },
+          from,
+          to,
+          isNewEra: era !== before.era,
+          mustQuarantine,
         });
     }
   }

@@ -35,7 +35,9 @@ export async function postgres(): Promise<Topology> {
   const { programs } = requirePostgres(['pgbouncer']);
   const settings = [...SETTINGS, IDLE_TIMEOUT];
   const server = await startPostgres(programs, {
-    ...{ settings, isDurable: true, pickPort: lastingPort },
+    settings,
+    isDurable: true,
+    pickPort: lastingPort,
   });
   const pooler = await startPgbouncer(server.port, { poolSize: POOL_SIZE, pickPort: lastingPort });
   await installStore(server.url);

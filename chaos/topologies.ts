@@ -16,8 +16,14 @@ import { RECOVERY_MS } from './timings.ts';
 import { oneOf, type Topology } from './topology.ts';
 
 export const TOPOLOGIES = [
-  ...(['single', 'sentinel', 'sentinel-loose', 'cluster', 'sqlite'] as const),
-  ...(['postgres', 'postgres-ha', 'postgres-ha-sync'] as const),
+  'single',
+  'sentinel',
+  'sentinel-loose',
+  'cluster',
+  'sqlite',
+  'postgres',
+  'postgres-ha',
+  'postgres-ha-sync',
 ] as const;
 export type TopologyName = (typeof TOPOLOGIES)[number];
 

@@ -31,7 +31,7 @@ export interface EraReply {
   readonly since: number | null;
   /** Why this very call began the era; absent if it did not. */
   readonly began?: string | null;
-  /** A position in the WAL that is on the disk, and its timeline: positions of two do not compare. */
+  /** A position in the WAL that is on the disk, and its timeline. */
   readonly position?: number;
   readonly timeline?: string;
 }
