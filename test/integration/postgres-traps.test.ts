@@ -4,6 +4,7 @@ import { Emitter } from '../../src/core/events.ts';
 import { open } from '../../src/holdfast.ts';
 import type { AcquireReply } from '../../src/store/port/lease-store.ts';
 import type { Store } from '../../src/store/port/store.ts';
+import { judge, readFacts } from '../../src/store/postgres/examination.ts';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { startPgbouncer } from '../support/pgbouncer.ts';
 import { advanceBy, MOVABLE_CLOCK } from '../support/postgres-clock.ts';
@@ -200,6 +201,33 @@ describe('a verb on PostgreSQL', () => {
         `SET TRANSACTION READ WRITE; SET LOCAL statement_timeout = 0; ALTER DATABASE postgres RESET ALL`,
       );
     }
+  });
+
+  it('B-21 a long transaction elsewhere is seen, and named with what to do', async () => {
+    const other = new pg.Client({ connectionString: server.url });
+    await other.connect();
+    await other.query('BEGIN; SELECT 1');
+    const facts = await until(
+      async () => {
+        const query = async (text: string) => {
+          const [row] = await server.sql(text);
+          return String(Object.values(row ?? {})[0]);
+        };
+        const found = await readFacts({ query });
+        return found.oldestTransactionS > 0.1 && found;
+      },
+      { what: 'the age of the transaction' },
+    );
+    await other.end();
+    const around = { isEmbedded: false, offset: null, hints: null };
+    const named = (oldestTransactionS: number) =>
+      judge({ ...facts, oldestTransactionS }, around).find(({ subject }) => subject === 'eviction');
+    expect(named(facts.oldestTransactionS)).toMatchObject({ level: 'ok' });
+    expect(named(400)).toMatchObject({
+      level: 'warn',
+      fact: 'The oldest open transaction is 400 s old.',
+      advice: expect.stringMatching(/pg_stat_activity/),
+    });
   });
 
   it('B-21 reads fences and positions as numbers, though pg gives bigint as text', async () => {

@@ -77,7 +77,7 @@ async function withLink<R>(
   }
   const to = parseAddress(address);
   const where = { store: to.name, operation };
-  const dialer = await urlDialer(to.url, null, undefined);
+  const dialer = await urlDialer(to.urls, null, undefined);
   const link = await dialer.dial(DIAL_MS, false).catch((error: unknown) => {
     throw dialError(error, where);
   });

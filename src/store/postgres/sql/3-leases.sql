@@ -199,7 +199,7 @@ BEGIN
     END LOOP;
   END LOOP;
   RETURN json_build_object('replies', to_json(replies), 'era', m.era, 'since', clock_us() - m.since,
-    'began', began, 'position', wal_position());
+    'began', began, 'position', wal_position(), 'timeline', m.timeline);
 END $$;
 
 -- request: scope, ttl (ms), keep, holdings: [[key, holder]].
