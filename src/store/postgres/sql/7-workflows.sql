@@ -71,6 +71,16 @@ CREATE TABLE history (
 
 -- ---- Rows ----
 
+-- Returns false if there is one of this id.
+CREATE FUNCTION make_workflow(in_scope text, workflow_id text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  -- Made from the time: a position in a removed workflow of this id is no position in this one.
+  INSERT INTO workflow (scope, id, phase, epoch, state, inbox, unresolved, parked, unread, last_result, last_event, created, changed)
+  VALUES (in_scope, workflow_id, 'begun', 0, '"initialized"', '', 0, 0, 0, clock_us(), clock_us(), wall_ms(), wall_ms())
+  ON CONFLICT (scope, id) DO NOTHING;
+  RETURN FOUND;
+END $$;
+
 CREATE FUNCTION save_workflow(w workflow) RETURNS void LANGUAGE sql VOLATILE AS $$
   UPDATE workflow SET lease_id = w.lease_id, phase = w.phase, epoch = w.epoch, updated_epoch = w.updated_epoch,
     state = w.state, inbox = w.inbox, unresolved = w.unresolved, parked = w.parked, unread = w.unread,
@@ -287,10 +297,7 @@ BEGIN
   SELECT * INTO held FROM keep_holder(q->>'scope', q->>'id');
   IF held.holder IS DISTINCT FROM tenant OR held.fence <> (q->>'fence')::bigint THEN RETURN not_held(held.holder); END IF;
   IF w.number IS NULL THEN
-    -- Made from the time: a position in a removed workflow of this id is no position in this one.
-    INSERT INTO workflow (scope, id, phase, epoch, state, inbox, unresolved, parked, unread, last_result, last_event, created, changed)
-    VALUES (q->>'scope', q->>'id', 'begun', 0, '"initialized"', '', 0, 0, 0, clock_us(), clock_us(), wall_ms(), wall_ms())
-    ON CONFLICT (scope, id) DO NOTHING;
+    PERFORM make_workflow(q->>'scope', q->>'id');
     w := lock_workflow(q->>'scope', q->>'id');
   END IF;
   IF w.lease_id = tenant AND w.phase = 'begun' THEN
@@ -339,8 +346,8 @@ BEGIN
   RETURN json_build_object('kind', 'done', 'epoch', w.epoch, 'hints', hints);
 END $$;
 
--- request: scope, id, leaseId, read, epoch, actions: [{id, target, priority, body, type (JSON), bytes}], mostUnresolved,
--- mostUnread.
+-- request: scope, id, leaseId, read, epoch, actions: [{id, target, priority, body, type (JSON), bytes, step: [name, json]}],
+-- mostUnresolved, mostUnread.
 CREATE FUNCTION workflow_emit(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -375,7 +382,7 @@ BEGIN
     END IF;
   END IF;
   FOR n IN SELECT e->>'id' AS id, e->>'target' AS target, (e->>'priority')::int AS priority, e->>'body' AS body,
-      e->>'type' AS type, (e->>'bytes')::bigint AS bytes
+      e->>'type' AS type, (e->>'bytes')::bigint AS bytes, e->'step' AS step
     FROM json_array_elements(q->'actions') WITH ORDINALITY AS t(e, i) ORDER BY i
   LOOP
     a.id := n.id;
@@ -388,6 +395,7 @@ BEGIN
     w := add_history(w, CASE WHEN n.type IS NULL THEN json_build_object('kind', 'emitted', 'actionId', n.id, 'target', n.target)
       ELSE json_build_object('kind', 'emitted', 'actionId', n.id, 'target', n.target, 'type', n.type::json,
         'payloadBytes', n.bytes) END::text);
+    IF n.step IS NOT NULL THEN PERFORM keep_call(w, n.step->>0, n.step->>1); END IF;
   END LOOP;
   RETURN finish_step(w, q->'read', hints_for(q->>'scope', targets));
 END $$;
@@ -512,6 +520,7 @@ BEGIN
   DELETE FROM taken WHERE workflow = w.number;
   DELETE FROM result WHERE workflow = w.number;
   DELETE FROM history WHERE workflow = w.number;
+  PERFORM delete_runs(w.number);
   DELETE FROM workflow WHERE number = w.number;
   RETURN '"removed"';
 END $$;
