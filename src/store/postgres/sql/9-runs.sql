@@ -98,10 +98,11 @@ CREATE FUNCTION run_start(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
-  is_new boolean := make_workflow(q->>'scope', q->>'id');
+  in_scope text := q->>'scope';
+  is_new boolean := make_workflow(in_scope, q->>'id');
   w workflow;
 BEGIN
-  SELECT * INTO w FROM workflow WHERE scope = q->>'scope' AND id = q->>'id';
+  SELECT * INTO w FROM workflow WHERE scope = in_scope AND id = q->>'id';
   IF NOT is_new THEN
     RETURN json_build_object('kind', 'found', 'function', (SELECT r.function FROM run r WHERE r.workflow = w.number));
   END IF;
@@ -195,11 +196,12 @@ CREATE FUNCTION run_read(request text) RETURNS text LANGUAGE plpgsql STABLE
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
+  in_scope text := q->>'scope';
   now bigint := clock_us();
 BEGIN
   RETURN coalesce((SELECT json_agg(run_json(r, now) ORDER BY n)
     FROM json_array_elements_text(q->'ids') WITH ORDINALITY AS t(id, n)
-    LEFT JOIN workflow w ON w.scope = q->>'scope' AND w.id = t.id LEFT JOIN run r ON r.workflow = w.number), '[]');
+    LEFT JOIN workflow w ON w.scope = in_scope AND w.id = t.id LEFT JOIN run r ON r.workflow = w.number), '[]');
 END $$;
 
 -- request: scope, id, leaseId, name, kind, isDone, json, receives, mostSteps, mostBytes.
@@ -207,6 +209,7 @@ CREATE FUNCTION run_keep(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
+  in_scope text := q->>'scope';
   is_done boolean := q->>'isDone';
   w workflow;
   refused text;
@@ -216,8 +219,8 @@ DECLARE
   bytes int;
   freed int;
 BEGIN
-  SELECT * INTO w FROM workflow WHERE scope = q->>'scope' AND id = q->>'id' FOR UPDATE;
-  refused := refusal(w, q->>'scope', q->>'id', q->>'leaseId');
+  SELECT * INTO w FROM workflow WHERE scope = in_scope AND id = q->>'id' FOR UPDATE;
+  refused := refusal(w, in_scope, q->>'id', q->>'leaseId');
   IF refused IS NOT NULL THEN RETURN refused; END IF;
   now := wall_ms();
   SELECT * INTO old FROM run_step WHERE workflow = w.number AND name = q->>'name';
@@ -281,13 +284,14 @@ CREATE FUNCTION run_pause(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
+  in_scope text := q->>'scope';
   w workflow;
   refused text;
   r run;
   forgotten record;
 BEGIN
-  SELECT * INTO w FROM workflow WHERE scope = q->>'scope' AND id = q->>'id' FOR UPDATE;
-  refused := refusal(w, q->>'scope', q->>'id', q->>'leaseId');
+  SELECT * INTO w FROM workflow WHERE scope = in_scope AND id = q->>'id' FOR UPDATE;
+  refused := refusal(w, in_scope, q->>'id', q->>'leaseId');
   IF refused IS NOT NULL THEN RETURN refused; END IF;
   r := lock_run(w.number);
   IF r.function IS NULL THEN RETURN not_held(NULL); END IF;

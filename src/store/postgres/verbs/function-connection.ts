@@ -5,6 +5,11 @@ import { statement } from '../statement.ts';
 /** A hint as a function returns it: the topic, with its prefix, and the message. */
 export type ReturnedHint = readonly [topic: string, message: string];
 
+export interface FunctionCall extends Call {
+  /** False where a crash of the server may undo it. Default true. */
+  readonly isDurable?: boolean;
+}
+
 /** A reply with the hints that follow from it. */
 type Hinting<R> = R & { readonly hints?: readonly ReturnedHint[] };
 
@@ -29,10 +34,10 @@ export class FunctionConnection {
   }
 
   /** Calls a function with a request in this store's scope. */
-  async call<R>(operation: string, name: string, request: object, call: Call): Promise<R> {
+  async call<R>(operation: string, name: string, request: object, call: FunctionCall): Promise<R> {
     const text = JSON.stringify({ scope: this.scope, ...request });
-    const { timeoutMs } = call;
-    const sql = statement(name, text, { schema: this.#schema, timeoutMs });
+    const { timeoutMs, isDurable = true } = call;
+    const sql = statement(name, text, { schema: this.#schema, timeoutMs, isDurable });
     return JSON.parse((await this.#leastBusy().run(operation, sql, timeoutMs)) ?? 'null') as R;
   }
 
