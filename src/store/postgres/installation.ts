@@ -72,12 +72,12 @@ async function install(link: PostgresLink, options: InstallOptions): Promise<voi
 }
 
 /**
- * A plan is kept for as long as its session lives. Made for a small table, it would read all of a
- * large one. `jit` would compile what costs nothing.
+ * A plan is kept for as long as its session lives, and is not made again for each call. Made for a
+ * small table, it must not read all of a large one. `jit` would compile what costs nothing.
  */
 const PLANS = `DO $$ DECLARE f regprocedure; BEGIN
   FOR f IN SELECT oid FROM pg_proc WHERE pronamespace = current_schema::regnamespace AND prosecdef LOOP
-    EXECUTE format('ALTER FUNCTION %s SET enable_seqscan = off SET jit = off', f);
+    EXECUTE format('ALTER FUNCTION %s SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan', f);
   END LOOP;
 END $$`;
 
