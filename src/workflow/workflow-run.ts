@@ -21,7 +21,6 @@ import type {
   StoredSignal,
   StoredStep,
 } from '../store/port/run-store.ts';
-import { runsOf } from '../store/port/run-store.ts';
 import type { Runtime } from '../store/runtime.ts';
 import type { ActionFailure } from './action.ts';
 import { failureOf } from './attempt.ts';
@@ -411,7 +410,7 @@ export class WorkflowRun {
   }
 
   get #runs(): RunStore {
-    return runsOf(this.#rt.store);
+    return this.#rt.store.runs;
   }
 }
 

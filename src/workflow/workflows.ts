@@ -17,7 +17,6 @@ import {
   type LoadedRun,
   type RunSnapshot,
   type RunStore,
-  runsOf,
   runTopic,
 } from '../store/port/run-store.ts';
 import {
@@ -298,7 +297,7 @@ export class Workflows {
    */
   async steps(id: string): Promise<LoadedRun | null> {
     checkTargetId(id);
-    return this.#rt.store.runs === undefined ? null : this.#runs.load(id, CALL);
+    return this.#runs.load(id, CALL);
   }
 
   /** Releases all workflows of this process, and ends the subscription. */
@@ -326,7 +325,7 @@ export class Workflows {
   }
 
   get #runs(): RunStore {
-    return runsOf(this.#rt.store);
+    return this.#rt.store.runs;
   }
 
   /** Leaves out a workflow that a non-Holdfast program has overwritten, and reports it once. */
@@ -345,7 +344,7 @@ export class Workflows {
     const [found, leases, runs] = await Promise.all([
       store.workflows.read(ids, CALL),
       store.leases.read(ids.map(workflowKey), CALL),
-      store.runs?.read(ids, CALL) ?? [],
+      store.runs.read(ids, CALL),
     ]);
     return found.map((one, i) => (one === null ? null : viewOf(one, leases[i], runs[i] ?? null)));
   }

@@ -47,7 +47,6 @@ for (const [name, { from, prefix, schema }] of Object.entries(ways))
   storeConformance(
     `PostgreSQL conforms, ${name} (B-21)`,
     {
-      hasRuns: false,
       open: async () => {
         const store = await openPostgresStore(from(), { prefix });
         return {
@@ -64,7 +63,6 @@ const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, 
 storeConformance(
   'PostgreSQL conforms, through pgbouncer in transaction mode (B-21)',
   {
-    hasRuns: false,
     open: async () => {
       const options = { prefix: 'pooled:', quarantine: 'off' } as const;
       const store = await openPostgresStore(`${pgbouncer.url}?schema=pooled`, options);
@@ -82,7 +80,6 @@ afterAll(() => db.close());
 storeConformance(
   'PGlite conforms (B-21)',
   {
-    hasRuns: false,
     open: async () => {
       const store = await openPostgresStore(db);
       return {

@@ -71,6 +71,16 @@ async function install(link: PostgresLink, options: InstallOptions): Promise<voi
   }
 }
 
+/**
+ * A plan is kept for as long as its session lives, and is not made again for each call. Made for a
+ * small table, it must not read all of a large one. `jit` would compile what costs nothing.
+ */
+const PLANS = `DO $$ DECLARE f regprocedure; BEGIN
+  FOR f IN SELECT oid FROM pg_proc WHERE pronamespace = current_schema::regnamespace AND prosecdef LOOP
+    EXECUTE format('ALTER FUNCTION %s SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan', f);
+  END LOOP;
+END $$`;
+
 /** What makes the schema, within the caller's transaction. */
 function installation(schema: string): string {
   const files = readdirSync(SQL)
@@ -85,6 +95,7 @@ function installation(schema: string): string {
     `INSERT INTO marker (id, format, origin, era, system, timeline, synchronous)
      SELECT 1, ${SCHEMA_VERSION}, gen_random_uuid()::text, gen_random_uuid()::text, system_identifier::text, timeline(), is_synchronous()
      FROM pg_control_system()`,
+    PLANS,
     `REVOKE ALL ON ALL FUNCTIONS IN SCHEMA "${schema}" FROM PUBLIC`,
     `COMMENT ON SCHEMA "${schema}" IS 'Holdfast, version ${SCHEMA_VERSION}: leases, and the work they protect'`,
   ].join(';\n');

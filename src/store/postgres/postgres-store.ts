@@ -26,6 +26,7 @@ import { PostgresLeases } from './verbs/leases.ts';
 import { postgresLog } from './verbs/log.ts';
 import { postgresMembers } from './verbs/members.ts';
 import { postgresRecords } from './verbs/records.ts';
+import { postgresRuns } from './verbs/runs.ts';
 import { PostgresSignals } from './verbs/signals.ts';
 import { postgresStreams } from './verbs/streams.ts';
 import { postgresWorkflows } from './verbs/workflows.ts';
@@ -98,6 +99,7 @@ class PostgresStore implements Store {
   readonly streams: Store['streams'];
   readonly workflows: Store['workflows'];
   readonly intents: Store['intents'];
+  readonly runs: Store['runs'];
   readonly bounds: NonNullable<Store['bounds']>;
   readonly guard: GuardStore;
   readonly #rt: BaseRuntime;
@@ -151,6 +153,7 @@ class PostgresStore implements Store {
     this.streams = postgresStreams(workFunctions);
     this.workflows = postgresWorkflows(workFunctions, this.#quarantine);
     this.intents = postgresIntents(workFunctions);
+    this.runs = postgresRuns(workFunctions);
     this.guard = { sql: (key, fence) => guardStatement(schema, prefix + key, fence) };
     this.bounds = postgresBounds(work, schema, this.#quarantine);
     const round = () => this.#sweep();

@@ -25,12 +25,14 @@ CREATE INDEX record_removals ON record (until) WHERE json IS NULL;
 -- request: scope, collection, ids. A reply is null or [json, revision, fence].
 CREATE FUNCTION record_get(request text) RETURNS text LANGUAGE plpgsql STABLE
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
-DECLARE q json := request;
+DECLARE
+  q json := request;
+  named text := q->>'scope' || (q->>'collection');
 BEGIN
   RETURN coalesce((
     SELECT json_agg(CASE WHEN r.json IS NOT NULL THEN json_build_array(r.json, r.revision, r.fence) END ORDER BY n)
     FROM json_array_elements_text(q->'ids') WITH ORDINALITY AS i(id, n)
-    LEFT JOIN record r ON r.collection = q->>'scope' || (q->>'collection') AND r.id = i.id), '[]');
+    LEFT JOIN record r ON r.collection = named AND r.id = i.id), '[]');
 END $$;
 
 -- Writes and removes. request: scope, collection, writes: [{id, json (null: remove), fence, revision}].
@@ -148,11 +150,13 @@ END $$;
 -- request: scope, after (null: from the oldest), most. Returns [last or null, [[number, json]]].
 CREATE FUNCTION log_read(request text) RETURNS text LANGUAGE plpgsql STABLE
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
-DECLARE q json := request;
+DECLARE
+  q json := request;
+  in_scope text := q->>'scope';
 BEGIN
-  RETURN json_build_array((SELECT last::text FROM log_head WHERE scope = q->>'scope'), coalesce((
+  RETURN json_build_array((SELECT last::text FROM log_head WHERE scope = in_scope), coalesce((
     SELECT json_agg(json_build_array(number::text, json) ORDER BY number) FROM (
-      SELECT number, json FROM log WHERE scope = q->>'scope' AND number > coalesce((q->>'after')::bigint, 0)
+      SELECT number, json FROM log WHERE scope = in_scope AND number > coalesce((q->>'after')::bigint, 0)
       ORDER BY number LIMIT (q->>'most')::int + 1
     ) page), '[]'));
 END $$;
@@ -174,11 +178,12 @@ CREATE FUNCTION log_trim(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
+  in_scope text := q->>'scope';
   dropped int;
 BEGIN
-  PERFORM FROM log_head WHERE scope = q->>'scope' FOR UPDATE;
-  DELETE FROM log WHERE scope = q->>'scope' AND number IN (
-    SELECT number FROM log WHERE scope = q->>'scope' ORDER BY number LIMIT (q->>'most')::int)
+  PERFORM FROM log_head WHERE scope = in_scope FOR UPDATE;
+  DELETE FROM log WHERE scope = in_scope AND number IN (
+    SELECT number FROM log WHERE scope = in_scope ORDER BY number LIMIT (q->>'most')::int)
     AND at <= clock_us() - ((q->>'kept')::float8 * 1000)::bigint;
   GET DIAGNOSTICS dropped = ROW_COUNT;
   RETURN dropped;

@@ -141,17 +141,18 @@ CREATE FUNCTION stream_append(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
+  in_scope text := q->>'scope';
   s bigint;
   e record;
 BEGIN
-  PERFORM ensure_streams(q->>'scope', ARRAY[q->>'stream']);
-  s := stream_number(q->>'scope', q->>'stream');
+  PERFORM ensure_streams(in_scope, ARRAY[q->>'stream']);
+  s := stream_number(in_scope, q->>'stream');
   FOR e IN SELECT x->>0 AS lane, (x->>1)::int AS priority, x->>2 AS json FROM json_array_elements(q->'entries') WITH ORDINALITY AS t(x, n)
     ORDER BY n
   LOOP
     PERFORM add_entry(s, e.lane, e.priority, e.json, NULL);
   END LOOP;
-  RETURN json_build_array(json_build_array(q->>'scope' || 'stream:' || (q->>'stream'), q->>'stream'));
+  RETURN json_build_array(json_build_array(in_scope || 'stream:' || (q->>'stream'), q->>'stream'));
 END $$;
 
 -- request: scope, stream, consumer, most, claim (ms). Returns [[lane, fence, json, tries]].
