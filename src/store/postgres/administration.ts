@@ -1,12 +1,10 @@
 /** Installs, shows and removes the schema, for the command line. */
 import { ConfigError, StoreRefusedError } from '../../core/errors.ts';
-import { parseAddress } from './address.ts';
-import { type PostgresLink, urlDialer } from './dialer.ts';
-import { dialError, sentError } from './failures.ts';
+import { withLink } from './administration-link.ts';
+import { fencedTables } from './fences.ts';
 import { ensureInstalled, installedVersion } from './installation.ts';
 import { literal, within } from './statement.ts';
 
-const DIAL_MS = 10_000;
 const WORK_MS = 60_000;
 const ROLE_FORM = /^[A-Za-z_][A-Za-z0-9_$-]{0,62}$/;
 
@@ -51,41 +49,24 @@ export function storeStatus(address: string): Promise<StoreStatus> {
   });
 }
 
-/** Drops the schema with all that Holdfast has there. Refuses while a lease is held. */
+/**
+ * Drops the schema with all that Holdfast has there. Refuses while a lease is held or a table is
+ * fenced: the fence would go with the schema.
+ */
 export async function uninstallStore(address: string): Promise<StoreStatus> {
   const status = await storeStatus(address);
-  if (status.held > 0) {
-    const reply = `${status.held} leases are held`;
-    const advice = 'Stop every process of the store first. Nothing was changed.';
-    throw new StoreRefusedError({ store: status.store, operation: 'uninstall', reply, advice });
-  }
+  const refusal = (reply: string, first: string) => {
+    const advice = `${first} first. Nothing was changed.`;
+    return new StoreRefusedError({ store: status.store, operation: 'uninstall', reply, advice });
+  };
+  if (status.held > 0)
+    throw refusal(`${status.held} leases are held`, 'Stop every process of the store');
   if (status.version !== null)
-    await withLink(address, 'uninstall', async (link, { schema }) => {
-      await link.query(within(WORK_MS, `DROP SCHEMA "${schema}" CASCADE`));
+    await withLink(address, 'uninstall', async (link, to) => {
+      const [table] = await fencedTables(link, to);
+      if (table !== undefined)
+        throw refusal(`table ${table} is fenced`, `Run 'holdfast fence rm ${table}'`);
+      await link.query(within(WORK_MS, `DROP SCHEMA "${to.schema}" CASCADE`));
     });
   return status;
-}
-
-async function withLink<R>(
-  address: string,
-  operation: string,
-  work: (link: PostgresLink, to: { readonly name: string; readonly schema: string }) => Promise<R>,
-): Promise<R> {
-  if (!/^postgres(ql)?:/.test(address)) {
-    const rule = 'it is for PostgreSQL: postgres://… Other stores need no installation';
-    throw new ConfigError({ field: 'store', value: address.split(':', 1)[0], rule });
-  }
-  const to = parseAddress(address);
-  const where = { store: to.name, operation };
-  const dialer = await urlDialer(to.url, null, undefined);
-  const link = await dialer.dial(DIAL_MS, false).catch((error: unknown) => {
-    throw dialError(error, where);
-  });
-  try {
-    return await work(link, to);
-  } catch (error) {
-    throw sentError(error, where, 0);
-  } finally {
-    link.destroy();
-  }
 }

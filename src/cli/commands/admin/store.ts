@@ -56,11 +56,12 @@ export async function uninstall(
   return print(context, status, `Dropped schema ${status.schema}.\n`);
 }
 
-async function addressOf({ flags }: Context, given: string | undefined): Promise<string> {
+/** The address that the command was given, or that of the configured store. */
+export async function addressOf({ flags }: Context, given?: string): Promise<string> {
   const address = given ?? (await readSettings(flags)).store;
   if (address !== undefined) return address;
   const message =
-    'no store is named. Give an address: holdfast store install postgres://admin@db/app';
+    'no store is named. Pass its address with --store or HOLDFAST_STORE: postgres://admin@db/app';
   throw new CliError(EXIT.usage, 'CONFIG_INVALID', message);
 }
 
