@@ -35,7 +35,7 @@ describe('the command line on PostgreSQL', () => {
     });
     expect(holdfast('', 'store', 'install', admin, '--grant', 'app')).toMatchObject({
       code: 0,
-      text: expect.stringMatching(/Installed version 1 in schema cli. Role app may use it/),
+      text: expect.stringMatching(/Installed version 2 in schema cli. Role app may use it/),
     });
     expect(holdfast(admin, 'store', 'install')).toMatchObject({ code: 0 });
     expect(
@@ -52,7 +52,7 @@ describe('the command line on PostgreSQL', () => {
     expect(holdfast(app, 'ls').code).toBe(0);
     expect(holdfast(app, 'targets', 'ls').code).toBe(0);
     expect(holdfast(app, 'doctor').text).toMatch(/idle_in_transaction_session_timeout is off/);
-    expect(holdfast(admin, 'store', 'status', '--json').text).toMatch(/"version": ?1/);
+    expect(holdfast(admin, 'store', 'status', '--json').text).toMatch(/"version": ?2/);
     expect(holdfast(admin, 'store', 'uninstall')).toMatchObject({
       code: 64,
       text: expect.stringMatching(/--yes/),

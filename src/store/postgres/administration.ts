@@ -2,7 +2,7 @@
 import { ConfigError, StoreRefusedError } from '../../core/errors.ts';
 import { withLink } from './administration-link.ts';
 import { fencedTables } from './fences.ts';
-import { ensureInstalled, installedVersion } from './installation.ts';
+import { ensureInstalled, installedVersion, SCHEMA_VERSION, upgrade } from './installation.ts';
 import { literal, within } from './statement.ts';
 
 const WORK_MS = 60_000;
@@ -13,6 +13,8 @@ export interface StoreStatus {
   readonly schema: string;
   /** Null: not installed. */
   readonly version: number | null;
+  /** The version that this Holdfast installs and uses. */
+  readonly known: number;
   /** The leases that are held now. */
   readonly held: number;
   readonly bytes: number;
@@ -38,15 +40,39 @@ export async function installStore(address: string, role?: string): Promise<Stor
 export function storeStatus(address: string): Promise<StoreStatus> {
   return withLink(address, 'status', async (link, { name: store, schema }) => {
     const version = await installedVersion(link, schema);
-    if (version === null) return { store, schema, version, held: 0, bytes: 0, timeline: null };
+    const known = SCHEMA_VERSION;
+    if (version === null)
+      return { store, schema, version, known, held: 0, bytes: 0, timeline: null };
     const sql = `SELECT json_build_object(
       'held', (SELECT count(*) FROM "${schema}".lease WHERE holder <> '!revoked' AND until > "${schema}".clock_us()),
       'bytes', (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) FROM pg_class c JOIN pg_namespace n
         ON n.oid = c.relnamespace WHERE n.nspname = ${literal(schema)} AND c.relkind = 'r'),
       'timeline', "${schema}".timeline())::text`;
     const facts = JSON.parse((await link.query(within(WORK_MS, sql))) ?? '{}');
-    return { store, schema, version, ...facts };
+    return { store, schema, version, known, ...facts };
   });
+}
+
+/** The schema after its upgrade, and the version that it had; null: it is not installed. */
+export interface StoreUpgrade extends StoreStatus {
+  readonly before: number | null;
+}
+
+/** Brings an older schema to this version. Refuses while a lease is held or a member is alive. */
+export async function upgradeStore(address: string): Promise<StoreUpgrade> {
+  const before = await withLink(address, 'upgrade', (link, { name: store, schema }) =>
+    upgrade(link, { store, schema }, async () => {
+      const used = await link.query(
+        `SELECT (EXISTS (SELECT FROM "${schema}".lease WHERE holder <> '!revoked' AND until > "${schema}".clock_us())
+          OR EXISTS (SELECT FROM "${schema}".member WHERE until > "${schema}".clock_us()))::text`,
+      );
+      if (used !== 'true') return;
+      const reply = 'leases are held, or instances are alive';
+      const advice = 'Stop every process of the store first. Nothing was changed.';
+      throw new StoreRefusedError({ store, operation: 'upgrade', reply, advice });
+    }),
+  );
+  return { ...(await storeStatus(address)), before };
 }
 
 /**

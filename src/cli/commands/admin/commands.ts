@@ -33,9 +33,9 @@ export function addAdmin(program: Command, perform: Perform): void {
 function addStore(program: Command, perform: Perform): void {
   const store = program
     .command('store')
-    .summary('install, show or remove the tables in PostgreSQL')
+    .summary('install, show, upgrade or remove the tables in PostgreSQL')
     .description(
-      'Installs, shows or removes the tables of a PostgreSQL store. Without an address it uses the configured store.',
+      'Installs, shows, upgrades or removes the tables of a PostgreSQL store. Without an address it uses the configured store.',
     );
   store
     .command('install [address]')
@@ -57,6 +57,16 @@ function addStore(program: Command, perform: Perform): void {
     .addHelpText('after', examples('holdfast store status'))
     .action((address: string | undefined) =>
       perform(async (context) => (await import('./store.ts')).status(context, address)),
+    );
+  store
+    .command('upgrade [address]')
+    .summary('bring an older schema to this version')
+    .description(
+      'Brings the schema of an older Holdfast to the version of this one, in one transaction. Roles keep their rights, and tables their fences. Refuses a newer schema, and while leases are held or instances are alive: stop every process of the store first. Run it as the role that owns the schema.',
+    )
+    .addHelpText('after', examples('holdfast store upgrade postgres://admin@db/app'))
+    .action((address: string | undefined) =>
+      perform(async (context) => (await import('./store.ts')).upgrade(context, address)),
     );
   store
     .command('uninstall [address]')
