@@ -34,7 +34,7 @@ function execute(transaction: GuardableTransaction, sql: string): PromiseLike<un
   return run.call(transaction, sql);
 }
 
-/** What a pool of `pg`, a PGlite database and an instance of `postgres` have, and no transaction. */
+/** Members of a pool of `pg`, a PGlite database and an instance of `postgres`; no transaction's. */
 const ROOTS = ['totalCount', 'waitReady', 'reserve'] as const;
 type Member = 'query' | 'unsafe' | 'raw' | (typeof ROOTS)[number];
 

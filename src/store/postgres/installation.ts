@@ -8,8 +8,8 @@ import { literal, within } from './statement.ts';
 /** The version of tables and functions. Any other in the database is refused. */
 export const SCHEMA_VERSION = 2;
 /**
- * What an upgrade to a version changes in the tables that are there, before the files of `sql/` make
- * new tables and all functions. Absent: nothing.
+ * What an upgrade to a version changes in the tables that are there, before the files of `sql/`
+ * make new tables and all functions. Absent: nothing.
  */
 const TABLE_CHANGES: Readonly<Record<number, string>> = {};
 
@@ -98,7 +98,7 @@ async function migrate(
 
 /**
  * Brings an older schema to this version, in one transaction: all of it, or nothing. Returns the
- * version before; null if the schema is not installed. `check` throws if it must not be changed now.
+ * version before; null if the schema is not installed. `check` throws if it must not change now.
  */
 export async function upgrade(
   link: PostgresLink,
