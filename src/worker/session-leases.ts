@@ -13,7 +13,7 @@ import { retryStore } from '../core/retry.ts';
 import { dedupKey } from '../intents/dedup-key.ts';
 import type { IntentSession } from '../intents/intent-session.ts';
 import { readSessions } from '../intents/session-reading.ts';
-import type { Lease } from '../lease/lease.ts';
+import { type Lease, LeaseSet } from '../lease/lease.ts';
 import type { AcquireResult } from '../lease/leases.ts';
 import type { AcquireOptions } from '../lease/options.ts';
 import type { Pool } from '../lease/pool/pool.ts';
@@ -68,6 +68,11 @@ export class SessionLeases {
   /** The name of the slot, and the key of its lease. Null: no slot was acquired. */
   get slot(): { readonly name: string; readonly key: string } | null {
     return this.#slot;
+  }
+
+  /** The leases that are held now. */
+  get all(): LeaseSet {
+    return new LeaseSet([...this.#leases]);
   }
 
   /** Until when all of the leases are good. */

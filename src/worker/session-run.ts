@@ -331,6 +331,8 @@ export class SessionRun {
 
   #hold(progress: ProgressWriter, signal: AbortSignal): PipelineHold {
     const { losses = 0, failures = 0 } = this.#record.session;
+    // Those of now: later there may be none left, and no lease would guard nothing.
+    const { all } = this.#leases;
     return {
       signal,
       attempt: losses + failures + 1,
@@ -340,6 +342,7 @@ export class SessionRun {
         signal.throwIfAborted();
         this.#leases.assertHeld();
       },
+      guard: (transaction) => all.guard(transaction),
       progress: (value) => progress.report(value),
       deadline: () => this.#leases.deadline,
       confirm: () => this.#leases.confirm(),

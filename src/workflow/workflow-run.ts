@@ -12,6 +12,7 @@ import type { Timer } from '../core/clock.ts';
 import { ConfigError, ValueTooLargeError } from '../core/errors.ts';
 import { checkTargetId } from '../core/ids.ts';
 import { retryStore } from '../core/retry.ts';
+import type { GuardableTransaction } from '../lease/guard.ts';
 import { sized } from '../store/port/limits.ts';
 import type {
   KeepStep,
@@ -43,6 +44,8 @@ export interface StepContext {
   readonly signal: AbortSignal;
   /** 1 for the first try in this process. */
   readonly tries: number;
+  /** PostgreSQL: ties a transaction of yours to the workflow's lease. See `Lease.guard`. */
+  guard(transaction: GuardableTransaction): Promise<void>;
 }
 
 /** A signal that a workflow received. */
@@ -272,7 +275,13 @@ export class WorkflowRun {
     const { signal, lease } = this.#tenure;
     for (let tries = 1; ; tries++) {
       this.#tenure.check();
-      const context = { idempotencyKey: this.idOf(name), fence: lease.fence, signal, tries };
+      const context: StepContext = {
+        idempotencyKey: this.idOf(name),
+        fence: lease.fence,
+        signal,
+        tries,
+        guard: (transaction) => lease.guard(transaction),
+      };
       try {
         return await run(context);
       } catch (error) {

@@ -227,8 +227,9 @@ describe('guard on PostgreSQL', () => {
 
   it('B-22 refuses a transaction that it cannot run a statement in', async () => {
     const first = await instance('a');
-    const builder = Object.assign(() => Promise.resolve(), { unsafe: () => {} });
-    for (const transaction of [{}, null, 'tx', { query: {} }, builder])
+    const builder = Object.assign(() => Promise.resolve(), { raw: () => {} });
+    // A pool would run the statement in a transaction of its own.
+    for (const transaction of [{}, null, 'tx', { query: {} }, builder, pool])
       await expect(
         first.withLease(newKey(), ({ guard }) => guard(transaction as never)),
       ).rejects.toMatchObject({ code: 'CONFIG_INVALID', field: 'transaction' });
@@ -238,7 +239,7 @@ describe('guard on PostgreSQL', () => {
     const holdfast = await open(createMemoryStore());
     await holdfast.withLease('x', async ({ guard, lease }) => {
       const refusal = { code: 'GUARD_NOT_OFFERED', store: 'memory:', key: 'x' };
-      await expect(guard(pool)).rejects.toMatchObject(refusal);
+      await expect(guard({ query: async () => {} })).rejects.toMatchObject(refusal);
       expect(() => lease.guardSql()).toThrow(/fenceSql/);
     });
     await holdfast.close();

@@ -1,5 +1,6 @@
 import { PGlite } from '@electric-sql/pglite';
 import pg from 'pg';
+import postgres from 'postgres';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { storeConformance } from '../../testing/conformance/conformance.ts';
@@ -40,6 +41,7 @@ const ways: Record<string, { from: () => From; prefix?: string; schema?: string 
     prefix: 'team:',
     schema: 'other',
   },
+  'through an instance of postgres': { from: () => postgres(server.url) },
   'through a Pool of pg': { from: () => new pg.Pool({ connectionString: server.url }) },
 };
 

@@ -113,6 +113,16 @@ for (const kind of [inMemory, onSqlite])
       expect(sink.tried).toEqual(EFFECTS);
     });
 
+    it('B-22 a step is given guard, which this store does not offer', async () => {
+      const world = await make(kind);
+      const one = await world.actor();
+      const charge = (order: Orchestrator) =>
+        order.step('charge', ({ guard }) => codeOf(guard(async () => {})));
+      const charged = await one.holdfast.workflow('charge', charge).run();
+      await charged.start('order-7', {});
+      expect(await world.outcome(charged.result('order-7'))).toBe('GUARD_NOT_OFFERED');
+    });
+
     it('B-19 a function whose instance dies at any line is continued by another', async () => {
       const world = await make(kind);
       const sink = new Sink();

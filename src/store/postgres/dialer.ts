@@ -7,6 +7,7 @@ import {
   type AdoptablePostgres,
   isPglite,
   isPool,
+  isPostgresJs,
 } from './adoptable.ts';
 import { isServerError } from './failures.ts';
 
@@ -98,6 +99,10 @@ async function dialPrimary(
 
 /** Connects as a client of the user does, with connections of our own. */
 export async function adoptedDialer(from: AdoptablePostgres): Promise<PostgresDialer> {
+  if (isPostgresJs(from)) {
+    const { postgresJsDialer } = await import('./postgres-js-dialer.ts');
+    return postgresJsDialer(from);
+  }
   if (isPglite(from)) return pgliteDialer(from);
   const Client = classOf(from) ?? (await loadPg());
   const config = isPool(from) ? { ...from.options } : configOf(from);

@@ -517,11 +517,10 @@ BEGIN
   RETURN json_build_array(to_json(counts), to_json(hints));
 END $$;
 
--- Lets the user's own transaction pass if the tenure of this fence is current, and keeps it current
--- until that transaction ends: a takeover changes `fence`, and waits. A renewal does not.
+-- Lets a transaction pass if the tenure of this fence is current, and keeps it current until that
+-- transaction ends: a takeover changes `fence`, and waits. A renewal does not.
 -- Under REPEATABLE READ, a snapshot from before the takeover fails here with 40001.
-CREATE FUNCTION guard(name text, presented bigint) RETURNS void LANGUAGE plpgsql
-SECURITY DEFINER SET search_path FROM CURRENT AS $$
+CREATE FUNCTION hold_fence(name text, presented bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE l lease;
 BEGIN
   PERFORM FROM lease WHERE key = name AND fence = presented AND holder IS NOT NULL AND holder <> '!revoked' FOR KEY SHARE;
@@ -531,4 +530,16 @@ BEGIN
     MESSAGE = concat_ws(' ', 'FENCE_STALE', coalesce(l.fence, 0), CASE WHEN l.until > clock_us() THEN l.holder END),
     DETAIL = format('The transaction is guarded by lease %L with fence %s.', name, presented),
     HINT = 'The lease is over: another holder may have it. Stop, and acquire it again.';
+END $$;
+
+-- Guards the user's own transaction, and presents the lease to tables that are fenced: `fence_write`.
+CREATE FUNCTION guard(name text, presented bigint) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+  setting text := coalesce(current_setting('holdfast.lease', true), '');
+  own text := name || ':' || presented;
+BEGIN
+  PERFORM hold_fence(name, presented);
+  IF own = ANY (string_to_array(setting, E'\n')) THEN RETURN; END IF;
+  PERFORM set_config('holdfast.lease', concat_ws(E'\n', nullif(setting, ''), own), true);
 END $$;

@@ -2,14 +2,14 @@
 -- the order of commits, and a reader of changes leaves none out. (An identity column would not do:
 -- its numbers are drawn before the commit, and become visible out of order.)
 
-CREATE TABLE collection (
+CREATE TABLE IF NOT EXISTS collection (
   name text COLLATE "C" PRIMARY KEY,
   version bigint NOT NULL,
   -- Removals up to this version may have been dropped.
   forgotten bigint NOT NULL
 ) WITH (fillfactor = 50);
 -- `json` is null for a removed record, which keeps its row for a day, for its fence and for `changes`.
-CREATE TABLE record (
+CREATE TABLE IF NOT EXISTS record (
   collection text COLLATE "C" NOT NULL,
   id text COLLATE "C" NOT NULL,
   json text,
@@ -19,8 +19,8 @@ CREATE TABLE record (
   until bigint,
   PRIMARY KEY (collection, id)
 );
-CREATE INDEX record_changes ON record (collection, version);
-CREATE INDEX record_removals ON record (until) WHERE json IS NULL;
+CREATE INDEX IF NOT EXISTS record_changes ON record (collection, version);
+CREATE INDEX IF NOT EXISTS record_removals ON record (until) WHERE json IS NULL;
 
 -- request: scope, collection, ids. A reply is null or [json, revision, fence].
 CREATE FUNCTION record_get(request text) RETURNS text LANGUAGE plpgsql STABLE
@@ -117,8 +117,8 @@ BEGIN
 END $$;
 
 -- The log. Numbers have no gaps, so a reader notices missing entries. Writers lock the head.
-CREATE TABLE log_head (scope text COLLATE "C" PRIMARY KEY, last bigint NOT NULL) WITH (fillfactor = 50);
-CREATE TABLE log (
+CREATE TABLE IF NOT EXISTS log_head (scope text COLLATE "C" PRIMARY KEY, last bigint NOT NULL) WITH (fillfactor = 50);
+CREATE TABLE IF NOT EXISTS log (
   scope text COLLATE "C" NOT NULL,
   number bigint NOT NULL,
   at bigint NOT NULL,

@@ -1,7 +1,7 @@
 -- Workflows: steps of orchestrators and of processors. A step checks the lease of its workflow with
 -- FOR KEY SHARE, as `guard` does: no other tenure is granted the lease before the step has committed.
 
-CREATE TABLE workflow (
+CREATE TABLE IF NOT EXISTS workflow (
   number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   scope text COLLATE "C" NOT NULL,
   id text COLLATE "C" NOT NULL,
@@ -22,10 +22,10 @@ CREATE TABLE workflow (
   changed float8 NOT NULL,
   UNIQUE (scope, id)
 ) WITH (fillfactor = 50);
-CREATE INDEX workflow_tenure ON workflow (scope, lease_id) WHERE lease_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS workflow_tenure ON workflow (scope, lease_id) WHERE lease_id IS NOT NULL;
 -- Unresolved actions. The rest of an entry in a stream: so that an action can get another epoch
 -- while it is claimed.
-CREATE TABLE action (
+CREATE TABLE IF NOT EXISTS action (
   workflow bigint NOT NULL,
   id text COLLATE "C" NOT NULL,
   target text COLLATE "C" NOT NULL,
@@ -36,15 +36,15 @@ CREATE TABLE action (
   parked boolean NOT NULL,
   PRIMARY KEY (workflow, id)
 );
-CREATE INDEX action_of_target ON action (workflow, target, epoch);
-CREATE TABLE taken (
+CREATE INDEX IF NOT EXISTS action_of_target ON action (workflow, target, epoch);
+CREATE TABLE IF NOT EXISTS taken (
   workflow bigint NOT NULL,
   target text COLLATE "C" NOT NULL,
   epoch bigint NOT NULL,
   action text NOT NULL,
   PRIMARY KEY (workflow, target)
 );
-CREATE TABLE result (
+CREATE TABLE IF NOT EXISTS result (
   workflow bigint NOT NULL,
   position bigint NOT NULL,
   action text COLLATE "C" NOT NULL,
@@ -57,9 +57,9 @@ CREATE TABLE result (
   known boolean NOT NULL,
   PRIMARY KEY (workflow, position)
 );
-CREATE INDEX result_unread ON result (workflow, position) WHERE unread;
-CREATE INDEX result_of_action ON result (workflow, action) WHERE known;
-CREATE TABLE history (
+CREATE INDEX IF NOT EXISTS result_unread ON result (workflow, position) WHERE unread;
+CREATE INDEX IF NOT EXISTS result_of_action ON result (workflow, action) WHERE known;
+CREATE TABLE IF NOT EXISTS history (
   workflow bigint NOT NULL,
   position bigint NOT NULL,
   at float8 NOT NULL,

@@ -1,6 +1,6 @@
 -- Sessions that intents start. A verb locks the streams of starts of its kinds first, then sessions.
 
-CREATE TABLE session (
+CREATE TABLE IF NOT EXISTS session (
   number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   scope text COLLATE "C" NOT NULL,
   id text COLLATE "C" NOT NULL,
@@ -18,20 +18,20 @@ CREATE TABLE session (
   changed float8 NOT NULL,
   UNIQUE (scope, id)
 );
-CREATE INDEX session_made ON session (scope, number);
-CREATE INDEX session_of_tenant ON session (scope, tenant, number);
-CREATE INDEX session_of_kind ON session (scope, kind, number);
-CREATE INDEX session_of_label ON session (scope, kind, label, number);
-CREATE INDEX session_open ON session (scope, number) WHERE state <> 'ENDED';
-CREATE INDEX session_ended ON session (scope, changed) WHERE state = 'ENDED';
-CREATE TABLE session_key (
+CREATE INDEX IF NOT EXISTS session_made ON session (scope, number);
+CREATE INDEX IF NOT EXISTS session_of_tenant ON session (scope, tenant, number);
+CREATE INDEX IF NOT EXISTS session_of_kind ON session (scope, kind, number);
+CREATE INDEX IF NOT EXISTS session_of_label ON session (scope, kind, label, number);
+CREATE INDEX IF NOT EXISTS session_open ON session (scope, number) WHERE state <> 'ENDED';
+CREATE INDEX IF NOT EXISTS session_ended ON session (scope, changed) WHERE state = 'ENDED';
+CREATE TABLE IF NOT EXISTS session_key (
   scope text COLLATE "C" NOT NULL,
   key text COLLATE "C" NOT NULL,
   session bigint NOT NULL,
   PRIMARY KEY (scope, key)
 );
-CREATE INDEX key_of_session ON session_key (session);
-CREATE TABLE session_client (session bigint NOT NULL, client text COLLATE "C" NOT NULL, PRIMARY KEY (session, client));
+CREATE INDEX IF NOT EXISTS key_of_session ON session_key (session);
+CREATE TABLE IF NOT EXISTS session_client (session bigint NOT NULL, client text COLLATE "C" NOT NULL, PRIMARY KEY (session, client));
 
 CREATE FUNCTION session_json(s session) RETURNS json LANGUAGE sql STABLE AS $$
   SELECT json_build_object('id', s.id, 'tenant', s.tenant, 'kind', s.kind, 'label', s.label::json, 'state', s.state,

@@ -3,7 +3,7 @@
 
 -- One row for each workflow with a function, a step or a signal. `function` is null if no function
 -- runs the workflow.
-CREATE TABLE run (
+CREATE TABLE IF NOT EXISTS run (
   workflow bigint PRIMARY KEY,
   scope text COLLATE "C" NOT NULL,
   function text COLLATE "C",
@@ -18,8 +18,8 @@ CREATE TABLE run (
   signals int NOT NULL DEFAULT 0,
   bytes int NOT NULL DEFAULT 0
 );
-CREATE INDEX run_due ON run (scope, function, (phase = 'running'), due, workflow) WHERE due IS NOT NULL;
-CREATE TABLE run_step (
+CREATE INDEX IF NOT EXISTS run_due ON run (scope, function, (phase = 'running'), due, workflow) WHERE due IS NOT NULL;
+CREATE TABLE IF NOT EXISTS run_step (
   workflow bigint NOT NULL,
   name text COLLATE "C" NOT NULL,
   kind text NOT NULL,
@@ -29,7 +29,7 @@ CREATE TABLE run_step (
   number int NOT NULL,
   PRIMARY KEY (workflow, name)
 );
-CREATE TABLE run_signal (
+CREATE TABLE IF NOT EXISTS run_signal (
   workflow bigint NOT NULL,
   id text COLLATE "C" NOT NULL,
   name text NOT NULL,
