@@ -1,5 +1,5 @@
 /** Requests and responses of the operators' part of the API. See `messages.ts`. */
-import type { ApiEvent } from './messages.ts';
+import type { ApiEvent, Target } from './messages.ts';
 
 /** The token and the server. */
 export interface About {
@@ -133,6 +133,9 @@ export interface TargetDetail extends ApiTarget {
   readonly isPaused: boolean;
   readonly url: string | null;
   readonly everyMs: number | null;
+  readonly timeoutMs: number | null;
+  /** The name of its command. */
+  readonly command: string | null;
   /** "0": never held. */
   readonly fence: string;
   readonly lastResult: {
@@ -309,15 +312,6 @@ export interface LeaseRevocation {
   readonly mayActForMs?: number | undefined;
 }
 
-/** A target as `GET /api/v3/targets` lists it. */
-export interface Target {
-  readonly id: string;
-  readonly url?: string | undefined;
-  readonly everyMs?: number | undefined;
-  readonly isPaused: boolean;
-  readonly revision: number;
-}
-
 /** `GET /api/v3/targets` */
 export interface TargetsPage {
   readonly targets: readonly Target[];
@@ -327,20 +321,23 @@ export interface TargetsPage {
   readonly cursor?: string | undefined;
 }
 
-/** `POST /api/v3/targets` */
-export interface NewTarget {
-  readonly url: string;
+/** `POST /api/v3/targets`: with `url`, `command` or both. */
+export interface NewTarget extends TargetChange {
   /** Default: a random one. */
   readonly id?: string | undefined;
-  /** The polling interval: milliseconds, or text such as `30s`; default the poller's. */
-  readonly every?: number | string | undefined;
-  readonly isPaused?: boolean | undefined;
 }
 
 /** `PATCH /api/v3/targets/{id}`. Fields that are absent stay as they are. */
 export interface TargetChange {
   readonly url?: string | undefined;
+  /** The polling interval: milliseconds, or text such as `30s`; default the poller's. */
   readonly every?: number | string | undefined;
+  /** How long one poll may take: milliseconds, or text such as `5s`; default the poller's. */
+  readonly timeout?: number | string | undefined;
+  /** The name of a command that instances declare under `runner.commands`. */
+  readonly command?: string | undefined;
+  /** For the command or the handler, as the field `data` of the target. */
+  readonly data?: Readonly<Record<string, unknown>> | undefined;
   readonly isPaused?: boolean | undefined;
 }
 

@@ -96,6 +96,8 @@ export class FleetTarget implements PlanTarget {
   predecessor: Predecessor | null = null;
   /** The member that an operator has moved it to; null for none. */
   pinned: string | null = null;
+  /** The command that its record names. */
+  command: string | undefined;
   /** The member that should own it, by the last plan; null for none. */
   planned: string | null = null;
 

@@ -35,7 +35,7 @@ export function problemFor(error: unknown): Problem | null {
     case 'TRANSFER_REFUSED':
       return new Problem('conflict', {
         detail:
-          'The instance is draining or is not a Holdfast instance, so it cannot be given targets. Nothing was changed.',
+          'The instance is draining, is not a Holdfast instance, or lacks the command of the target. Nothing was changed.',
       });
     case 'SESSION_EXISTS':
       return new Problem('session-exists', {
