@@ -1,3 +1,4 @@
+import type { RunStore } from '../../src/store/port/run-store.ts';
 import type { Store } from '../../src/store/port/store.ts';
 
 /** A store that says what it was asked: for tests of who never gets that far. */
@@ -19,7 +20,8 @@ export function countedStore(store: Store): { store: Store; calls: string[] } {
   return {
     calls,
     store: {
-      ...(Object.fromEntries(wrapped) as Omit<Store, 'name' | 'examine' | 'close'>),
+      ...(Object.fromEntries(wrapped) as Omit<Store, 'name' | 'runs' | 'examine' | 'close'>),
+      ...(store.runs !== undefined && { runs: counted(store.runs, 'runs') as RunStore }),
       name: store.name,
       examine: () => store.examine(),
       close: () => store.close(),
