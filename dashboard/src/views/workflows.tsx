@@ -134,8 +134,8 @@ function States({ list: { workflows, hasMore } }: { list: WorkflowList }) {
       ))}
       {hasMore && (
         <p class="quiet small">
-          Counted among the first {workflows.length.toLocaleString('en')} workflows by id. A filter
-          looks through all of them.
+          Counted among the first {workflows.length.toLocaleString('en')} workflows by id. Choosing
+          a function or one of these states looks through all of them; the search does not.
         </p>
       )}
     </section>
