@@ -144,6 +144,8 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
     `completed workflow ${text(facts.workflow)} of function ${text(facts.function)}`,
   'workflow.failed': (facts) =>
     `workflow ${text(facts.workflow)} failed in try ${text(facts.tries)} of function ${text(facts.function)}${facts.retryInMs === null ? ', the last' : `, and is tried again in ${span(facts.retryInMs)}`}: ${text(facts.why)}`,
+  'step.failed': (facts) =>
+    `step ${text(facts.step)} of workflow ${text(facts.workflow)} failed in try ${text(facts.tries)}, and is tried again in ${span(facts.retryInMs)}: ${text(facts.why)}`,
   'function.stalled': (facts) =>
     `cannot read the due workflows of ${text(facts.function)}, and tries again: ${text(facts.error)}`,
   'function.resumed': (facts) =>

@@ -18,9 +18,9 @@ import type { Runtime } from '../store/runtime.ts';
 import type { ActionFailure } from './action.ts';
 import { failureOf } from './attempt.ts';
 import { StepFailedError, WorkflowStepError } from './errors.ts';
+import type { WaitFact } from './kept-step.ts';
 import { type Orchestrator, runOf } from './orchestrator.ts';
 import { type RetryLimits, retryPauseMs } from './retry-policy.ts';
-import type { WaitFact } from './workflow-run.ts';
 
 /** The function, without its types. */
 export interface FunctionSettings {

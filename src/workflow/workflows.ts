@@ -64,6 +64,8 @@ export interface ClaimOptions<A extends ActionDefinitions = ActionDefinitions> {
   actions?: A;
 }
 
+/** The inbox of an instance is this and its id. */
+const INBOX = 'workflow:';
 const CLAIM_OPTIONS = new Set(['ttl', 'wait', 'signal', 'handoff', 'resume', 'actions']);
 /** For requests without a lease, and so without timings of their own. */
 const CALL = { timeoutMs: 5_000 };
@@ -75,8 +77,10 @@ const MAX_BEGIN_TRIES = 5;
 const RESULT_POLL_MS = 2_000;
 
 /** A workflow, and whether its lease is held. */
-export interface WorkflowView extends WorkflowSnapshot {
+export interface WorkflowView extends Omit<WorkflowSnapshot, 'inbox'> {
   readonly isHeld: boolean;
+  /** The instance whose orchestrator holds it, or held it last; null if none has begun. */
+  readonly instance: string | null;
   /** How long the lease lasts without a renewal; 0 if it is not held. */
   readonly expiresInMs: number;
   /** What its function does; null if no function runs it. */
@@ -117,7 +121,7 @@ export class Workflows {
   constructor(rt: Runtime, leases: Leases) {
     this.#rt = rt;
     this.#leases = leases;
-    this.#inbox = `workflow:${rt.instanceId}`;
+    this.#inbox = INBOX + rt.instanceId;
     this.#reader = new Batcher((ids) => rt.store.workflows.read(ids, CALL), MAX_READS);
     this.deadLetters = new DeadLetters(rt);
     this.#hints = new Subscription(rt, this.#inbox, (id) => this.#onHint(id));
@@ -434,10 +438,11 @@ function checkJson(value: unknown, field: string): void {
 }
 
 function viewOf(
-  found: WorkflowSnapshot,
+  { inbox, ...found }: WorkflowSnapshot,
   lease: ReadReply | undefined,
   run: RunSnapshot | null,
 ): WorkflowView {
   const isHeld = lease?.kind === 'held' && lease.holder === found.leaseId;
-  return { ...found, isHeld, expiresInMs: isHeld ? lease.expiresInMs : 0, run };
+  const instance = inbox?.startsWith(INBOX) ? inbox.slice(INBOX.length) : null;
+  return { ...found, isHeld, instance, expiresInMs: isHeld ? lease.expiresInMs : 0, run };
 }

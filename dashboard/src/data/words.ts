@@ -22,6 +22,14 @@ export function counted(count: number, noun: string): string {
   return `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
 }
 
+/** `812 B`, `3.4 kB`. */
+export function sizeText(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} B`;
+  return bytes < 1_000_000
+    ? `${(bytes / 1_000).toFixed(1)} kB`
+    : `${(bytes / 1_000_000).toFixed(1)} MB`;
+}
+
 /** As typed in a shell: quoted where it has to be. */
 export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;

@@ -30,6 +30,14 @@ export function problemFor(error: unknown): Problem | null {
   switch (error.code) {
     case 'SESSION_NOT_FOUND':
       return new Problem('not-found', { detail: 'There is no session or target with this id.' });
+    case 'WORKFLOW_NOT_FOUND':
+      return new Problem('not-found', { detail: 'There is no workflow with this id.' });
+    case 'WORKFLOW_ENDED':
+      return new Problem('conflict', {
+        detail: 'The function of this workflow has returned, so no line waits for a signal.',
+      });
+    case 'WORKFLOW_STEPS_FULL':
+      return new Problem('conflict', { detail: error.message });
     case 'MEMBER_NOT_FOUND':
       return new Problem('not-found', { detail: 'There is no live instance with this id.' });
     case 'TRANSFER_REFUSED':

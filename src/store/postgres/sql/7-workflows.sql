@@ -87,8 +87,8 @@ CREATE FUNCTION save_workflow(w workflow) RETURNS void LANGUAGE sql VOLATILE AS 
     last_result = w.last_result, last_event = w.last_event, changed = wall_ms() WHERE number = w.number $$;
 
 CREATE FUNCTION snapshot_json(w workflow) RETURNS json LANGUAGE sql STABLE AS $$
-  SELECT json_build_object('id', w.id, 'leaseId', w.lease_id, 'epoch', w.epoch, 'state', w.state, 'unresolved', w.unresolved,
-    'parked', w.parked, 'unread', w.unread, 'createdAtMs', w.created, 'changedAtMs', w.changed) $$;
+  SELECT json_build_object('id', w.id, 'leaseId', w.lease_id, 'inbox', CASE WHEN w.phase = 'begun' THEN w.inbox END,
+    'epoch', w.epoch, 'state', w.state, 'unresolved', w.unresolved, 'parked', w.parked, 'unread', w.unread, 'createdAtMs', w.created, 'changedAtMs', w.changed) $$;
 
 CREATE FUNCTION action_json(a action) RETURNS json LANGUAGE sql IMMUTABLE AS $$
   SELECT json_build_object('id', a.id, 'target', a.target, 'priority', a.priority, 'body', a.body, 'leaseId', a.lease_id,

@@ -110,10 +110,11 @@ export function deleteWorkflow({ connection }: Tx, { number }: Workflow): void {
 }
 
 export function snapshotOf(workflow: Workflow): WorkflowSnapshot {
-  const { id, leaseId, epoch, state, unresolved, parked, unread } = workflow;
+  const { id, leaseId, phase, epoch, state, unresolved, parked, unread } = workflow;
   const { createdAtMs, changedAtMs } = workflow;
-  const counts = { unresolved, parked, unread };
-  return { id, leaseId, epoch, state: JSON.parse(state), ...counts, createdAtMs, changedAtMs };
+  const inbox = phase === 'begun' ? workflow.inbox : null;
+  const counts = { unresolved, parked, unread, createdAtMs, changedAtMs };
+  return { id, leaseId, inbox, epoch, state: JSON.parse(state), ...counts };
 }
 
 /** Adds an event to the history, with the workflow's current epoch and tenure. */
