@@ -17,6 +17,7 @@ const MODULES = {
   'redis-semaphore': { load: () => import('./contenders/redis-semaphore.mjs'), retryMs: 10 },
   'redlock-universal': { load: () => import('./contenders/redlock-universal.mjs'), retryMs: 100 },
   bare: { load: () => import('./contenders/bare.mjs'), retryMs: 0 },
+  pg: { load: () => import('./contenders/pg.mjs'), retryMs: 0 },
 };
 
 const CLIENTS = {
@@ -34,6 +35,8 @@ export const BARE_UNTIMED = { name: 'bare', client: 'untimed' };
 export const PEERS = ['redlock', 'redis-semaphore', 'redlock-universal'].map((name) => {
   return { name, client: 'plain' };
 });
+/** No library: pg, and one statement to lock and one to unlock, as people write them by hand. */
+export const BY_HAND = { name: 'pg', client: 'plain' };
 /** A peer's figure is that of its better client. */
 export const PEERS_WITH_EVERY_CLIENT = PEERS.flatMap((peer) => [
   peer,

@@ -23,6 +23,7 @@ export const tasks = {
   pause,
   watchLoop,
   burden,
+  heap,
 };
 
 /** When what happened here, per target, on the clock that all processes share. */
@@ -146,6 +147,12 @@ async function watchLoop(state) {
 }
 
 /** How late the event loop was since it is watched, what the process takes of memory, and what it took of the processor. */
+/** What is in use, in megabytes: without what can be collected. */
+async function heap() {
+  globalThis.gc();
+  return process.memoryUsage().heapUsed / MB;
+}
+
 async function burden({ loop, holdfast }) {
   const cpu = process.cpuUsage();
   return {

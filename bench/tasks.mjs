@@ -20,6 +20,7 @@ export const tasks = {
   freeSlot,
   claim,
   watch,
+  guards,
   isHeld,
   heap,
 };
@@ -171,6 +172,11 @@ async function watch({ memory }, { forMs }) {
     lateMs: Math.max(0, believedAtMs - untilMs),
     isOver: !believes(),
   }));
+}
+
+/** Transactions that a lease guards: the median of the guards, in milliseconds. */
+async function guards({ contender }, { count }) {
+  return contender.guards(count);
 }
 
 /** Nanoseconds per call. */

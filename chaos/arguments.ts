@@ -10,13 +10,18 @@ a sink that never goes back, and every target polled again in time.
 
   --topology NAME   ${TOPOLOGIES.join(', ')} (default single);
                     sentinel-loose goes without min-replicas-to-write: there two may hold a lease
-                    while a primary is isolated, which is counted, and fences have to stay right
+                    while a primary is isolated, which is counted, and fences have to stay right;
+                    postgres has half of the instances behind pgbouncer; postgres-ha is Patroni with
+                    an asynchronous standby, postgres-ha-sync with a synchronous one. On all three
+                    no transaction that passed guard may commit after a higher fence was granted,
+                    by the database's own order of commits
   --seconds N       how long to inflict faults (default 60)
   --seed N          chooses faults, their order, times and lengths (default by chance); the pace of
                     processes and networks is not part of it, so a seed repeats faults, not runs
   --faults A,B      only these kinds, by the names of the summary, such as 'kill'
-  --naive           a lock as people first write it, on a single Redis: it has to be found out, and
-                    the run ends when it is
+  --naive           a lock as people first write it, on a single Redis; on PostgreSQL a transaction
+                    that asks by SELECT instead of guard: it has to be found out, and the run ends
+                    when it is
   --keep DIR        keeps the history there, also of a run without violations
   --json            the summary as one line of JSON on stdout
   --help
@@ -43,8 +48,8 @@ export function readArguments(args: readonly string[]): Wanted | null {
   const { topology = 'single', naive: isNaive = false, json: isJson = false, keep } = values;
   if (!TOPOLOGIES.includes(topology as TopologyName))
     throw new UsageError(`--topology is one of ${TOPOLOGIES.join(', ')}, not '${topology}'`);
-  if (isNaive && topology !== 'single')
-    throw new UsageError('--naive is written for a single Redis');
+  if (isNaive && topology !== 'single' && !topology.startsWith('postgres'))
+    throw new UsageError('--naive is written for a single Redis, and for PostgreSQL');
   const faults = values.faults?.split(',').map((name) => name.trim());
   return {
     topology: topology as TopologyName,

@@ -3,7 +3,8 @@
  *
  * Safety, always: two instances are never valid for one target at once; who acts, or begins to, is valid; polls of one
  * target never overlap; fences of a target's grants strictly increase, and each belongs to one tenure; what the sink has
- * accepted never goes back. Liveness, as far as faults let it: no target goes without a poll for longer than the faults
+ * accepted never goes back; by the database's own order of commits, no transaction that passed `guard` with a fence
+ * commits after a higher fence was granted. Liveness, as far as faults let it: no target goes without a poll for longer than the faults
  * around explain, and after the last of them each is polled again within the bound.
  *
  * A process can be stopped between its check and its act, and no lease helps against that. So a poll in which its process
@@ -34,6 +35,12 @@ export type Invariant =
   | 'fence shared'
   /** The sink accepted an older fence than it had. */
   | 'sink went back'
+  /** A transaction that passed `guard` committed after a higher fence was granted. */
+  | 'stale commit'
+  /** A standby was promoted that may lack grants, and the store made grants at once. */
+  | 'no quarantine'
+  /** The store has every grant, and made no new ones for a while. */
+  | 'needless quarantine'
   | 'gap'
   | 'no recovery'
   /** A process ended by itself, or a promise was rejected that nobody awaited. */
@@ -65,6 +72,8 @@ export function check(history: readonly Entry[]): Verdict {
     ...overlapViolations(actors),
     ...grantViolations(actors.tenures),
     ...sinkViolations(history),
+    ...commitViolations(history),
+    ...quarantineViolations(history),
     ...livenessViolations(history, actors.polls, faults),
     ...crashViolations(history),
   ].sort((a, b) => a.atMs - b.atMs);
@@ -187,6 +196,42 @@ function sinkViolations(history: readonly Entry[]): Violation[] {
     }
   }
   return found;
+}
+
+/** In the order in which the database committed them. */
+function commitViolations(history: readonly Entry[]): Violation[] {
+  const found: Violation[] = [];
+  const highest = new Map<string, number>();
+  const commits = history.filter(({ what }) => what.startsWith('commit.'));
+  commits.sort((a, b) => Number(a.order) - Number(b.order));
+  for (const { what, target = '', fence, by, atMs } of commits) {
+    if (typeof fence !== 'number') continue;
+    const granted = highest.get(target) ?? 0;
+    if (what === 'commit.grant') {
+      highest.set(target, Math.max(granted, fence));
+    } else if (fence < granted) {
+      const text = `${by} committed with fence ${fence} after ${granted} had been granted`;
+      found.push({ invariant: 'stale commit', target, atMs, untilMs: atMs, text });
+    }
+  }
+  return found;
+}
+
+/** A store goes into quarantine, by a new era, exactly where it may have lost grants. */
+function quarantineViolations(history: readonly Entry[]): Violation[] {
+  const note = (invariant: Invariant, { atMs, who }: Entry, text: string): Violation => {
+    return { invariant, target: '', atMs, untilMs: atMs, text: `${who}: ${text}` };
+  };
+  const run = history.find(({ what }) => what === 'run.began');
+  const changed = history.filter(({ what }) => what === 'timeline.changed');
+  const missing = changed.filter(({ mustQuarantine, isNewEra }) => mustQuarantine && !isNewEra);
+  const needless = history.filter(({ what }) => what === 'store.forgot' && run?.neverForgets);
+  return [
+    ...missing.map((entry) =>
+      note('no quarantine', entry, `timeline ${entry.from} became ${entry.to}`),
+    ),
+    ...needless.map((entry) => note('needless quarantine', entry, String(entry.why))),
+  ];
 }
 
 function crashViolations(history: readonly Entry[]): Violation[] {

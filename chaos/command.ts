@@ -5,6 +5,7 @@ import { StatusOutput } from '../src/cli/ui/status-output.ts';
 import { atExit } from '../test/support/process.ts';
 import requireRedis from '../test/support/require-redis.ts';
 import { HELP, readArguments, UsageError, type Wanted } from './arguments.ts';
+import { MissingProgramError } from './postgres-programs.ts';
 import { asJson, progressLine, summary } from './report.ts';
 import { keepHistory, type Progress, type RunReport, runChaos, UnknownFaultError } from './run.ts';
 
@@ -30,14 +31,15 @@ async function main(args: readonly string[]): Promise<number> {
       process.stderr.write(`chaos: ${error.message}\nSee npm run chaos -- --help\n`);
       return EXIT.usage;
     }
-    process.stderr.write(`chaos: ${error instanceof Error ? error.stack : error}\n`);
+    const isPlain = error instanceof MissingProgramError || !(error instanceof Error);
+    process.stderr.write(`chaos: ${isPlain ? error : error.stack}\n`);
     return EXIT.internal;
   }
 }
 
 async function run(wanted: Wanted): Promise<number> {
   const { topology, seconds, seed, faults, isNaive, isJson, keep } = wanted;
-  if (topology !== 'sqlite') requireRedis();
+  if (topology !== 'sqlite' && !topology.startsWith('postgres')) requireRedis();
   const show = progressShown(seconds, isJson);
   const report = await runChaos({
     topology,

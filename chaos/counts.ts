@@ -42,6 +42,16 @@ const STATES: Readonly<Record<string, Test>> = {
   'result fenced off by the store': is('result.refused'),
 };
 
+/** Of runs whose instances have transactions of their own. */
+const GUARD_STATES: Readonly<Record<string, Test>> = {
+  'transaction passed guard and committed': is('guard.passed'),
+  'transaction refused by guard': is('guard.refused'),
+  'transaction failed otherwise': is('guard.failed'),
+  'commits compared: grants': is('commit.grant'),
+  'commits compared: guarded writes': is('commit.write'),
+  'timeline changed': is('timeline.changed'),
+};
+
 export function countsOf(history: readonly Entry[], kinds: readonly string[]): Counts {
   const { polls, tenures } = actorsOf(history);
   const faults = faultsOf(history);
@@ -55,13 +65,15 @@ export function countsOf(history: readonly Entry[], kinds: readonly string[]): C
     return diedMs !== undefined && diedMs > (before?.grantedMs ?? 0) && diedMs < tenure.grantedMs;
   });
   const count = (test: Test) => history.filter(test).length;
+  const hasGuard = history.some(({ what }) => what.startsWith('guard.'));
+  const states = { ...STATES, ...(hasGuard && GUARD_STATES) };
   return {
     faults: Object.fromEntries(
       kinds.map((kind) => [kind, faults.filter((fault) => fault.kind === kind).length]),
     ),
     failedFaults: count(is('fault.failed')),
     states: {
-      ...Object.fromEntries(Object.entries(STATES).map(([name, test]) => [name, count(test)])),
+      ...Object.fromEntries(Object.entries(states).map(([name, test]) => [name, count(test)])),
       'taken over after a kill': takeovers.length,
     },
     polls: polls.length,

@@ -28,9 +28,17 @@ export interface Instance {
   readonly afflictions: Set<'process' | 'link'>;
 }
 
+/** How an instance reaches the store. */
+export interface Way {
+  readonly url: string;
+  /** The addresses of the store's database for transactions of a user's own, if it is one. */
+  readonly databases?: readonly string[];
+}
+
 export interface CrewParts {
   readonly variant: Variant;
-  readonly url: string;
+  /** Instances take them in turn. */
+  readonly ways: readonly Way[];
   readonly ports: readonly number[];
   readonly targets: readonly string[];
   readonly sink: string;
@@ -51,7 +59,8 @@ export class Crew {
 
   /** Starts one, and waits until it has opened its store. */
   async start(): Promise<void> {
-    const { variant, url, ports, targets, sink, folder, history } = this.#parts;
+    const { variant, ways, ports, targets, sink, folder, history } = this.#parts;
+    const way = ways[this.#started % ways.length];
     this.#started += 1;
     const name = `i${this.#started}`;
     const links = await Promise.all(
@@ -59,7 +68,8 @@ export class Crew {
     );
     const settings = {
       name,
-      url,
+      ...way,
+      check: variant === 'naive' ? 'naive' : 'guard',
       targets,
       sink,
       history: join(folder, `${name}.jsonl`),
@@ -69,7 +79,9 @@ export class Crew {
       readMs: READ_MS,
       standstillMs: STANDSTILL_MS,
     };
-    const child = spawnChild(SCRIPTS[variant].href, { args: [JSON.stringify(settings)] });
+    // With a database, only the check of its transactions is naive.
+    const script = way?.databases === undefined ? SCRIPTS[variant] : SCRIPTS.holdfast;
+    const child = spawnChild(script.href, { args: [JSON.stringify(settings)] });
     const closeLinks = () => Promise.all(links.map((link) => link.close()));
     try {
       const { id } = await child.next('ready', READY_DEADLINE_MS);

@@ -16,7 +16,8 @@ import { type Entry, HistoryFile, readHistory, saveHistory } from './history.ts'
 import { Nemesis, planFaults } from './nemesis.ts';
 import { Sink } from './sink.ts';
 import { CALM_MS, INSTANCES, RECOVERY_MS, STANDSTILL_MS, TARGETS } from './timings.ts';
-import { startTopology, type Topology, type TopologyName } from './topologies.ts';
+import { startTopology, type TopologyName } from './topologies.ts';
+import type { Topology } from './topology.ts';
 
 export interface RunOptions {
   readonly topology: TopologyName;
@@ -72,7 +73,7 @@ export async function runChaos(options: RunOptions): Promise<RunReport> {
   const recordings = join(folder, 'history');
   mkdirSync(recordings);
   const history = new HistoryFile(recordings, 'harness');
-  const topology = await startTopology(name, { seed, folder });
+  const topology = await startTopology(name, { seed, folder, history });
   try {
     return await onTopology(topology, { ...options, history, recordings });
   } finally {
@@ -100,17 +101,18 @@ async function onTopology(topology: Topology, options: RunOptions & Place): Prom
   const found = new AbortController();
   const signal = AbortSignal.any([found.signal, ...(options.signal ? [options.signal] : [])]);
   await using sink = await Sink.start(history);
-  const { url, ports } = topology;
+  const { ways, ports } = topology;
   const folder = recordings;
-  const crew = new Crew({ variant, url, ports, targets, sink: sink.url, folder, history });
+  const crew = new Crew({ variant, ways, ports, targets, sink: sink.url, folder, history });
   const nemesis = new Nemesis({ crew, history, signal });
-  using watch = watching({ crew, nemesis, sink }, options, found);
+  using watch = watching({ crew, nemesis, sink, topology }, options, found);
   let startedAtMs = hostMs();
   try {
     await Promise.all(Array.from({ length: INSTANCES }, () => crew.start()));
     const what = 'every target to be polled';
     await until(() => sink.hasAll(targets, 0), { what, deadlineMs: FIRST_POLLS_DEADLINE_MS });
-    history.write('harness', 'run.began', { targets });
+    const { neverForgets = false } = topology;
+    history.write('harness', 'run.began', { targets, neverForgets });
     startedAtMs = watch.next('faults');
     const planned = planFaults(kinds, seededRandom(seed), seconds * 1_000);
     await nemesis.run(planned, seconds * 1_000);
@@ -123,7 +125,7 @@ async function onTopology(topology: Topology, options: RunOptions & Place): Prom
     history.write('harness', 'run.ended');
     await crew.end();
   }
-  const entries = readHistory(recordings);
+  const entries = await withCommits(readHistory(recordings), topology);
   return {
     topology: options.topology,
     variant,
@@ -139,6 +141,12 @@ async function onTopology(topology: Topology, options: RunOptions & Place): Prom
     ),
     history: entries,
   };
+}
+
+/** What the store's database has committed is part of the history. */
+async function withCommits(history: readonly Entry[], { commits }: Topology): Promise<Entry[]> {
+  const committed = (await commits?.()) ?? [];
+  return [...history, ...committed].sort((a, b) => a.atMs - b.atMs);
 }
 
 export class UnknownFaultError extends Error {}
@@ -164,9 +172,16 @@ async function recover(sink: Sink, targets: readonly string[], signal: AbortSign
   await sleep(WATCH_MS, undefined, { signal }).catch(() => {});
 }
 
+interface Watched {
+  readonly crew: Crew;
+  readonly nemesis: Nemesis;
+  readonly sink: Sink;
+  readonly topology: Topology;
+}
+
 /** Tells of progress, notices that this very process stood still, and looks for violations where asked to. */
 function watching(
-  { crew, nemesis, sink }: { crew: Crew; nemesis: Nemesis; sink: Sink },
+  { crew, nemesis, sink, topology }: Watched,
   options: RunOptions & Place,
   found: AbortController,
 ) {
@@ -190,9 +205,10 @@ function watching(
       underWay: [...underWay],
     });
   };
-  const look = () => {
+  const look = async () => {
     if (!stopsAtViolation || stage === 'starting' || foundAtMs !== null) return;
-    if (check(readHistory(recordings)).violations.length === 0) return;
+    const history = await withCommits(readHistory(recordings), topology).catch(() => []);
+    if (foundAtMs !== null || check(history).violations.length === 0) return;
     foundAtMs = hostMs();
     found.abort();
   };
@@ -204,7 +220,7 @@ function watching(
   };
   const timers = [
     setInterval(tell, PROGRESS_EVERY_MS),
-    setInterval(look, CHECK_EVERY_MS),
+    setInterval(() => void look(), CHECK_EVERY_MS),
     setInterval(tick, TICK_MS),
   ];
   return {

@@ -8,19 +8,24 @@ import { startSentinels } from '../test/support/redis-sentinel.ts';
 import { type RedisServer, startRedis } from '../test/support/redis-server.ts';
 import { call } from '../test/support/resp.ts';
 import type { Invariant } from './checker.ts';
-import { type Scene, type StoreFault, storeFault } from './faults.ts';
+import { type Scene, storeFault } from './faults.ts';
+import type { HistoryFile } from './history.ts';
+import { postgresHa } from './postgres-ha.ts';
+import { postgres } from './postgres-topology.ts';
 import { RECOVERY_MS } from './timings.ts';
+import { oneOf, type Topology } from './topology.ts';
 
-export const TOPOLOGIES = ['single', 'sentinel', 'sentinel-loose', 'cluster', 'sqlite'] as const;
+export const TOPOLOGIES = [
+  'single',
+  'sentinel',
+  'sentinel-loose',
+  'cluster',
+  'sqlite',
+  'postgres',
+  'postgres-ha',
+  'postgres-ha-sync',
+] as const;
 export type TopologyName = (typeof TOPOLOGIES)[number];
-
-export interface Topology {
-  readonly url: string;
-  /** Of all servers that instances talk to. */
-  readonly ports: readonly number[];
-  readonly faults: readonly StoreFault[];
-  stop(): Promise<void>;
-}
 
 /** Longer than it takes the others to take a silent server for down, which is a second. */
 const OUTAGE_MS = [1_500, 6_000] as const;
@@ -29,10 +34,13 @@ const MOST_LOST_BYTES = 8_192;
 
 export function startTopology(
   name: TopologyName,
-  { seed, folder }: { seed: number; folder: string },
+  { seed, folder, history }: { seed: number; folder: string; history: HistoryFile },
 ): Promise<Topology> {
   if (name === 'single') return single(seed);
   if (name === 'cluster') return cluster();
+  if (name === 'postgres') return postgres();
+  if (name === 'postgres-ha') return postgresHa(history, { isSynchronous: false });
+  if (name === 'postgres-ha-sync') return postgresHa(history, { isSynchronous: true });
   return name === 'sqlite' ? sqlite(folder) : sentinel({ isLoose: name === 'sentinel-loose' });
 }
 
@@ -41,7 +49,7 @@ async function single(seed: number): Promise<Topology> {
   const args = ['--appendfsync', fsync];
   const redis = await startRedis({ appendonly: true, args, pickPort: lastingPort });
   return {
-    url: redis.url,
+    ways: [{ url: redis.url }],
     ports: [redis.port],
     faults: [
       storeFault('Redis killed', {
@@ -99,7 +107,7 @@ async function sentinel({ isLoose }: { isLoose: boolean }): Promise<Topology> {
   // An old primary that takes writes grants to clients that still see it; only fences notice.
   const mayBreak: readonly Invariant[] = isLoose ? ['exclusion', 'two polls'] : [];
   return {
-    url: sentinels.url().replace('//', `//${LOGIN.username}:${LOGIN.password}@`),
+    ways: [{ url: sentinels.url().replace('//', `//${LOGIN.username}:${LOGIN.password}@`) }],
     ports,
     faults: [
       storeFault('primary isolated', {
@@ -189,7 +197,7 @@ async function cluster(): Promise<Topology> {
   };
   const primaryAt = async (pick: number) => oneOf(await nodesAs('primary'), pick);
   return {
-    url: redis.url,
+    ways: [{ url: redis.url }],
     ports: redis.nodes.map(({ port }) => port),
     faults: [
       storeFault('primary killed', {
@@ -227,7 +235,7 @@ async function cluster(): Promise<Topology> {
 async function sqlite(folder: string): Promise<Topology> {
   const path = join(folder, 'holdfast.db');
   return {
-    url: `sqlite:${path}`,
+    ways: [{ url: `sqlite:${path}` }],
     ports: [],
     faults: [
       storeFault('file locked', {
@@ -267,10 +275,4 @@ async function whileFrozen(server: RedisServer, { lastsMs, pause }: Scene): Prom
   } finally {
     await server.thaw();
   }
-}
-
-function oneOf<T>(all: readonly T[], pick: number): T {
-  const one = all[Math.floor(pick * all.length)];
-  if (one === undefined) throw new Error('there is none to choose from');
-  return one;
 }

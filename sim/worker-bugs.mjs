@@ -100,6 +100,32 @@ export const WORKER_BUGS = [
     ],
   },
   {
+    name: 'a failure that is not counted',
+    about:
+      'a worker that stops releases the leases of a session that failed, and the store has not counted the failure: it is tried once too often',
+    worlds,
+    patches: [
+      {
+        file: 'worker/session-run.js',
+        find: 'await this.#countFailure(this.#abandoned.signal);',
+        replace: ';',
+      },
+    ],
+  },
+  {
+    name: 'left after its end',
+    about:
+      'a worker is told to stop after a pipeline has ended, and before the store can be told: it leaves the session to another worker, which runs it again',
+    worlds,
+    patches: [
+      {
+        file: 'worker/session-run.js',
+        find: 'const cause = tried === null ? this.#cause : tried.cause;',
+        replace: 'const cause = this.#cause;',
+      },
+    ],
+  },
+  {
     name: 'ended before it is free',
     about: 'a session ends first, and releases its leases afterwards',
     worlds,
@@ -249,7 +275,13 @@ export const WORKER_BUGS = [
     about:
       'the leases of a pipeline whose end the store does not know expire, but this process still counts them as in use: it recovers the session for ever',
     worlds: replacedWhileCut,
-    patches: [{ file: 'worker/session-leases.js', find: 'endWork();', replace: ';' }],
+    patches: [
+      {
+        file: 'worker/session-leases.js',
+        find: 'void settled.then(endWork, endWork);',
+        replace: ';',
+      },
+    ],
   },
   {
     name: "the interface's name is anybody's",

@@ -5,6 +5,7 @@
  * suspended.
  */
 
+import { DEFAULT_COMMAND } from './fleet/plan/plan.ts';
 import type { RunContext } from './fleet/run/task-scheduler.ts';
 import type { CommandTaskOptions, CommandTasks } from './fleet/runner.ts';
 import type { Target } from './fleet/targets/target-source.ts';
@@ -44,9 +45,13 @@ export function commandTasks(rt: Runtime, options: CommandTaskOptions): CommandT
 async function runCommand(
   commands: Commands,
   running: Running,
-  { command, cwd, env, graceMs }: CommandTaskOptions,
+  { commands: declared, cwd, env, graceMs }: CommandTaskOptions,
   { target, context }: { target: Target; context: RunContext },
 ): Promise<void> {
+  const { command: name = DEFAULT_COMMAND } = target;
+  const command = declared.get(name);
+  // The target has just been changed: this instance is about to release it.
+  if (command === undefined) throw new Error(`this instance has no command '${name}'`);
   const run = commands.run({
     command,
     env: { ...env, ...environmentOf(target, context) },

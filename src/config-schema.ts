@@ -168,10 +168,12 @@ const maxTtl = z.unknown().superRefine((option, context) => {
   }
 });
 
-const RUNNER = "it must have either run, a function, or command: ['program', 'argument', …]";
+const RUNNER =
+  "it must have either run, a function, or command: ['program', 'argument', …]; or commands, by name";
 const runnerFields = section({
   run: anyFunction,
   command: texts,
+  commands: byName(texts),
   cwd: text,
   env: byName(text),
   grace: duration,
@@ -181,9 +183,10 @@ const runnerFields = section({
   maxHold: duration,
 } satisfies Shape<RunnerConfig>);
 const runner = runnerFields.superRefine((value, context) => {
-  const { run, command } = (value ?? { run: true }) as Record<string, unknown>;
-  const isOne = (run === undefined) !== (command === undefined);
-  if (!isOne) context.addIssue({ code: 'custom', message: RUNNER });
+  const { run, command, commands } = (value ?? { run: true }) as Record<string, unknown>;
+  const given = [run, command].filter((one) => one !== undefined).length;
+  const isRight = given === 1 || (given === 0 && commands !== undefined);
+  if (!isRight) context.addIssue({ code: 'custom', message: RUNNER });
 });
 
 const kinds = z.unknown().superRefine((declared, context) => {

@@ -183,7 +183,16 @@ export interface HoldfastConfig {
 /** The options of a runner in a configuration. Those that it shares with a poller stand beside. */
 export type RunnerConfig = Pick<
   RunnerOptions,
-  'run' | 'command' | 'cwd' | 'env' | 'grace' | 'backoff' | 'stuckAfter' | 'onStuck' | 'maxHold'
+  | 'run'
+  | 'command'
+  | 'commands'
+  | 'cwd'
+  | 'env'
+  | 'grace'
+  | 'backoff'
+  | 'stuckAfter'
+  | 'onStuck'
+  | 'maxHold'
 >;
 
 /** A configuration whose kinds have their functions typed by their schemas. */

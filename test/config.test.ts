@@ -58,6 +58,8 @@ describe('a configuration', () => {
       runner: { command: ['./x'], cwd: '/', env: { A: 'b' }, grace: '1s', backoff: '1s..1m' },
     };
     expect(checkConfig(runner)).toBe(runner);
+    const named = { runner: { commands: { a: ['./a'], b: ['./b', '-v'] } } };
+    expect(checkConfig(named)).toBe(named);
     const { stuckAfter, onStuck, maxHold } = { stuckAfter: 1, onStuck: 'restart', maxHold: '6h' };
     const task = { runner: { run: () => {}, stuckAfter, onStuck, maxHold } };
     expect(checkConfig(task)).toBe(task);
@@ -84,6 +86,13 @@ describe('a configuration', () => {
     [{ runner: {} }, 'runner', /either run, a function, or command/],
     [{ runner: { run: () => {}, command: ['a'] } }, 'runner', /either run, a function, or command/],
     [{ runner: { run: 'x' } }, 'runner.run', /it must be a function/],
+    [{ runner: { commands: ['a'] } }, 'runner.commands', /it must be an object/],
+    [{ runner: { commands: { a: 'sh -c x' } } }, 'runner.commands.a', /it must be a list of text/],
+    [
+      { runner: { run: () => {}, command: ['a'], commands: { b: ['b'] } } },
+      'runner',
+      /either run, a function, or command/,
+    ],
     [{ runner: { command: 'sh -c x' } }, 'runner.command', /it must be a list of text/],
     [{ runner: { command: ['a'], onStuck: 'kill' } }, 'runner.onStuck', /'report' or 'restart'/],
     [{ runner: { command: ['a'], maxHold: -1 } }, 'runner.maxHold', /it must be milliseconds/],

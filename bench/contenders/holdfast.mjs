@@ -1,5 +1,5 @@
 import { open, systemClock } from 'holdfast';
-import { monotonicMs } from '../statistics.mjs';
+import { median, monotonicMs } from '../statistics.mjs';
 
 const OPEN = { quarantine: 'off', name: 'bench' };
 /** Without one renewal of everything in this time, the keeper is not at work. */
@@ -19,8 +19,28 @@ export async function openContender(url) {
     hold: (key, options) => acquire(holdfast, key, options),
     keep: (keys, everyMs) => keep(url, keys, everyMs),
     claims: (key, ttlMs) => claims(holdfast, key, ttlMs),
+    guards: (count) => guards(holdfast, url, count),
     pool: (name, slots) => pool(holdfast.pool(name, { slots })),
   };
+}
+
+/** Guards transactions of a connection that the user has. */
+async function guards(holdfast, url, count) {
+  const { default: pg } = await import('pg');
+  const tx = new pg.Client({ connectionString: url });
+  await tx.connect();
+  const lease = await acquire(holdfast, 'guarded');
+  const tookMs = [];
+  for (let i = 0; i < count; i++) {
+    await tx.query('BEGIN');
+    const startMs = monotonicMs();
+    await lease.guard(tx);
+    tookMs.push(monotonicMs() - startMs);
+    await tx.query('COMMIT');
+  }
+  await lease.release();
+  await tx.end();
+  return median(tookMs);
 }
 
 function pool(slots) {

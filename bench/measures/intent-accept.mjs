@@ -27,13 +27,13 @@ async function run(bench) {
   });
 }
 
-/** All of them in every round, so that what else the machine does hits all alike. */
+/** All of them in every round, each time in another order: what else the machine does hits all alike. */
 async function rounds(bench, loading, runners) {
   const results = Object.fromEntries(Object.keys(runners).map((name) => [name, []]));
   const { rounds, loadMs } = bench.plan;
   for (let round = 1 - WARM_UP; round <= rounds; round++) {
     bench.progress(intentAccept.name, `round ${round} of ${rounds}`);
-    for (const [name, { port, isDistinct, isDeclared }] of Object.entries(runners)) {
+    for (const [name, { port, isDistinct, isDeclared }] of inTurn(runners, round + WARM_UP)) {
       const facts = { port, isDistinct, isDeclared, connections: CONNECTIONS, forMs: loadMs };
       const result = await loading.ask('load', facts);
       check(name, result, { isFirst: round === 1 - WARM_UP });
@@ -41,6 +41,11 @@ async function rounds(bench, loading, runners) {
     }
   }
   return results;
+}
+
+function inTurn(runners, round) {
+  const all = Object.entries(runners);
+  return all.map((_, i) => all[(i + round) % all.length]);
 }
 
 /** What is not what it claims to be does not count. */
@@ -54,6 +59,9 @@ function check(name, { requests, created, sessions }, { isFirst }) {
 function rowsOf({ distinct, replays, declared, ...bare }) {
   const rate = (results) => median(results.map(({ perSecond }) => perSecond));
   const accepted = rate(distinct);
+  // Round by round, and then the median: a slow moment of the machine is in both sides of a ratio.
+  const nextTo = (results) =>
+    median(results.map(({ perSecond }, i) => perSecond / distinct[i].perSecond));
   const figures = { [OURS.name]: accepted };
   for (const [name, results] of Object.entries(bare)) figures[BARES[name]] = rate(results);
   const row = (measure, unit, value) => ({
@@ -79,11 +87,11 @@ function rowsOf({ distinct, replays, declared, ...bare }) {
     fact(row(', distinct channels, p99', 'ms', p99(distinct))),
     fact(row(', bare route, p99', 'ms', Math.min(...Object.values(bare).map(p99)))),
     absolute({
-      ...row(', replays of one channel', '× distinct', rate(replays) / accepted),
+      ...row(', replays of one channel', '× distinct', nextTo(replays)),
       atLeast: 1,
     }),
     absolute({
-      ...row(', declared kind with a schema', '× distinct channels', rate(declared) / accepted),
+      ...row(', declared kind with a schema', '× distinct channels', nextTo(declared)),
       requirement: 'B-11',
       atLeast: 0.9,
     }),

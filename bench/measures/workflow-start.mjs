@@ -29,7 +29,8 @@ async function run(bench) {
   ];
 }
 
-async function delays(bench, { url }, count) {
+/** In ms, from the call of emit() to the handler. */
+export async function delays(bench, { url }, count) {
   bench.progress(workflowStart.name, url.split(':')[0]);
   const [orchestrating, working] = [await bench.instance(url), await bench.instance(url)];
   await working.ask('work', { name: 'worker' });

@@ -26,7 +26,7 @@ async function runThroughput(bench) {
   return [absolute({ ...row, atLeast: 4_000 }), fact(onSqlite)];
 }
 
-async function race(bench, { url }, { rounds, actions, isAlone = false }) {
+export async function race(bench, { url }, { rounds, actions, isAlone = false }) {
   const [orchestrating, working] = [await bench.instance(url), await bench.instance(url)];
   const results = { ours: [], bare: [] };
   for (let round = 0; round <= rounds; round++) {

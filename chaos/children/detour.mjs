@@ -9,8 +9,11 @@ export function detour(ports) {
     // Through net.connect they come normalised, as a list of options and callback.
     const isList = Array.isArray(first);
     const options = isList ? first[0] : first;
-    const port = ports[options?.port];
-    if (port !== undefined && isList) first[0] = { ...options, port };
+    // `pg` names port and host one after the other.
+    const isBare = typeof first === 'number';
+    const port = ports[isBare ? first : options?.port];
+    if (port !== undefined && isBare) args[0] = port;
+    else if (port !== undefined && isList) first[0] = { ...options, port };
     else if (port !== undefined) args[0] = { ...options, port };
     return connect.apply(this, args);
   };

@@ -1,6 +1,7 @@
 // One instance of a fleet: the production poller, and a record of what it was granted, until when, and what it did.
 import { open, systemClock } from 'holdfast';
 import { detour } from './detour.mjs';
+import { GuardedWrites } from './guarded-writes.mjs';
 import { identify, obey, record, say, settings, work } from './work.mjs';
 
 const TOLD = [
@@ -62,12 +63,28 @@ const holdfast = await open(settings.url, {
   },
 });
 identify(holdfast.instanceId);
+
+const { databases, check } = settings;
+const writes = databases === undefined ? undefined : new GuardedWrites(databases, check);
+const commit =
+  writes &&
+  (async (row, between) => {
+    const { target, fence } = row;
+    try {
+      await writes.write(row, between);
+      record('guard.passed', { target, fence });
+    } catch (error) {
+      const isRefused = error.code === 'HF001';
+      record(isRefused ? 'guard.refused' : 'guard.failed', { target, fence, error: String(error) });
+    }
+  });
+
 const poller = holdfast.poller({
   targets: settings.targets.map((id) => ({ id })),
   every: settings.everyMs,
   ttl: settings.ttlMs,
   poll: (target, { signal, fence, assertHeld }) =>
-    work(target.id, { signal, fence, mayAct: assertHeld }),
+    work(target.id, { signal, fence, mayAct: assertHeld, commit }),
 });
 obey(async () => {
   await poller.stop();

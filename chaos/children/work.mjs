@@ -40,8 +40,15 @@ const agent = new Agent({ keepAlive: true, maxSockets: 64 });
 let polls = 0;
 let freezesAtWrite = false;
 
-/** One poll; `mayAct` throws where it may not continue. */
-export async function work(target, { signal, fence, mayAct }) {
+/** Between the check and the write: what no lease can help, and the sink's fence or `guard` must. */
+function freezePoint() {
+  if (!freezesAtWrite) return;
+  freezesAtWrite = false;
+  process.kill(process.pid, 'SIGSTOP');
+}
+
+/** One poll; `mayAct` throws where it may not continue. `commit` writes to the user's own database. */
+export async function work(target, { signal, fence, mayAct, commit }) {
   const about = { target, fence, poll: ++polls };
   record('poll.began', about);
   try {
@@ -51,15 +58,19 @@ export async function work(target, { signal, fence, mayAct }) {
     const atMs = hostMs();
     mayAct();
     record('poll.acted', about, atMs);
-    if (freezesAtWrite) {
-      freezesAtWrite = false;
-      // Between the check and the write: what no lease can help, and the sink's fence must.
-      process.kill(process.pid, 'SIGSTOP');
-    }
+    // With a database, most freezes hit its transaction.
+    if (commit === undefined || Math.random() < 0.2) freezePoint();
     await write({ ...about, by: who });
+    if (commit === undefined) return;
+    const committing = commit({ target, fence, by: who }, freezePoint);
+    await Promise.race([committing, aborted(signal)]);
   } finally {
     record('poll.ended', about);
   }
+}
+
+function aborted(signal) {
+  return new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
 }
 
 // Not given the signal: what has been sent will arrive, and the sink says what becomes of it.

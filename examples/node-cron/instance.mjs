@@ -23,4 +23,6 @@ const task = cron.schedule(
 task.on('execution:skipped', ({ date, reason }) =>
   process.send({ said: 'skipped', fire: date.getTime(), reason }),
 );
+// The end of a run is on record before its lease is released.
+holdfast.on('lease.released', () => process.send({ said: 'released' }));
 process.send({ said: 'ready' });

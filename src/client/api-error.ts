@@ -1,4 +1,5 @@
 import { HoldfastError } from '../core/errors.ts';
+import { spanOf } from '../core/time-text.ts';
 import type { FieldError } from './messages.ts';
 
 export interface ApiErrorFacts {
@@ -47,7 +48,7 @@ export class NoAnswerError extends HoldfastError {
     const times = attempts === 1 ? 'once' : `${attempts} times`;
     super(
       `the server did not answer (tried ${times}): ${why}. ` +
-        'Check the url and that the server runs. It is safe to send the same request again.',
+        'Check the url and that the server runs. The request may have been carried out; it is safe to send the same one again.',
       options,
     );
     this.attempts = attempts;
@@ -63,8 +64,8 @@ export class WaitedError extends HoldfastError {
 
   constructor(facts: { sessionId: string; until: string; state: string | null; afterMs: number }) {
     super(
-      `session '${facts.sessionId}' is ${facts.state ?? 'in an unknown state'} and not ${facts.until} after ${Math.round(facts.afterMs)} ms. ` +
-        'Pass a longer timeout, or check its worker.',
+      `waited ${spanOf(facts.afterMs)} for session '${facts.sessionId}' to be ${facts.until}: it is ${facts.state ?? 'in a state that the server did not tell'}. ` +
+        "It may get there yet. Wait longer (timeout), or read the log of its worker ('holdfast sessions get' names it).",
     );
     this.sessionId = facts.sessionId;
     this.state = facts.state;

@@ -113,14 +113,22 @@ export interface DeclaredSession extends RunFacts {
 
 export type RunSession = LiveSession | VodSession | DeclaredSession;
 
-/** A target, in the form of `/api/v3/sessions`. */
-export interface PollSession {
+/** A target as `GET /api/v3/targets` lists it. */
+export interface Target {
   readonly id: string;
-  readonly kind: 'poll';
   readonly url?: string | undefined;
   readonly everyMs?: number | undefined;
+  /** How long one poll may take; default the poller's. */
+  readonly timeoutMs?: number | undefined;
+  /** The name of its command; default the runner's. */
+  readonly command?: string | undefined;
   readonly isPaused: boolean;
   readonly revision: number;
+}
+
+/** A target, in the form of `/api/v3/sessions`. */
+export interface PollSession extends Target {
+  readonly kind: 'poll';
 }
 
 export type ApiSession = RunSession | PollSession;

@@ -1,5 +1,5 @@
 /** Requests and responses of the operators' part of the API. See `messages.ts`. */
-import type { ApiEvent } from './messages.ts';
+import type { ApiEvent, Target } from './messages.ts';
 
 /** The token and the server. */
 export interface About {
@@ -133,6 +133,9 @@ export interface TargetDetail extends ApiTarget {
   readonly isPaused: boolean;
   readonly url: string | null;
   readonly everyMs: number | null;
+  readonly timeoutMs: number | null;
+  /** The name of its command. */
+  readonly command: string | null;
   /** "0": never held. */
   readonly fence: string;
   readonly lastResult: {
@@ -167,6 +170,84 @@ export interface HistoryPage {
   readonly before?: string | undefined;
 }
 
+/**
+ * What a workflow's function does. `running`: an instance runs it, or is about to. `suspended`: it
+ * sleeps, or waits for a signal. `retrying`: it failed, and is tried again.
+ */
+export type RunPhase = 'running' | 'suspended' | 'retrying' | 'done' | 'failed';
+
+/** The function of a workflow, and what it does now. */
+export interface ApiRun {
+  readonly function: string;
+  readonly phase: RunPhase;
+  /** How many tries in a row have failed. */
+  readonly tries: number;
+  /** Until it is due; null: no time is set. */
+  readonly dueInMs: number | null;
+  /** What a suspended run waits for, at most ten. */
+  readonly waits: readonly {
+    readonly kind: 'sleep' | 'signal';
+    readonly name: string;
+    /** Milliseconds since 1970; null: without a limit. */
+    readonly until: number | null;
+  }[];
+  /** Of the last failed try, if it is retrying or has failed. */
+  readonly error: string | null;
+}
+
+/** A value as JSON, cut off if it is long. */
+export interface Excerpt {
+  /** Of the whole value. */
+  readonly bytes: number;
+  readonly text: string;
+  readonly isCut: boolean;
+}
+
+/** A named step of a workflow's function. */
+export interface ApiRunStep {
+  readonly name: string;
+  readonly kind: 'step' | 'call' | 'sleep' | 'signal';
+  /** `dead`: its action is a dead letter. `timeout`: no signal came in time. */
+  readonly state: 'done' | 'failed' | 'dead' | 'running' | 'sleeping' | 'waiting' | 'timeout';
+  /** When it began, in milliseconds since 1970; null if the store does not know. */
+  readonly at: number | null;
+  readonly tookMs: number | null;
+  /** When a sleep or a wait ends at the latest. */
+  readonly until: number | null;
+  readonly tries: number;
+  /** Tries that failed, and that another followed. */
+  readonly failed: readonly {
+    readonly tries: number;
+    readonly at: number;
+    readonly error: string;
+  }[];
+  readonly error: string | null;
+  /** A result, the payload of a call, or the value of a signal. */
+  readonly value: Excerpt | null;
+  /** Of a call: its type, its processor, and the size of its payload. */
+  readonly action: {
+    readonly type: string;
+    readonly target: string;
+    readonly bytes: number;
+  } | null;
+  readonly signal: string | null;
+}
+
+/** The function of one workflow, with everything that is kept of it. */
+export interface RunDetail extends ApiRun {
+  readonly input: Excerpt;
+  /** Null until it is done. */
+  readonly result: Excerpt | null;
+  /** In the order in which they were kept. */
+  readonly steps: readonly ApiRunStep[];
+  /** Signals that no line of the function has received. */
+  readonly signals: readonly {
+    readonly name: string;
+    readonly at: number;
+    readonly value: Excerpt;
+  }[];
+}
+
 export interface ApiWorkflow {
   readonly id: string;
   readonly state: unknown;
@@ -174,12 +255,29 @@ export interface ApiWorkflow {
   readonly leaseId: string | null;
   readonly isHeld: boolean;
   readonly expiresInMs: number | null;
+  /** The instance of its orchestrator: who holds it, or held it last. */
+  readonly instance: string | null;
+  /** Milliseconds since 1970. */
+  readonly createdAt: number;
+  readonly changedAt: number;
   /** Actions without a result yet. */
   readonly unresolved: number;
+  /** Null for a workflow that no function runs. */
+  readonly run: ApiRun | null;
+}
+
+/** `GET /api/v3/workflows` */
+export interface WorkflowsQuery {
+  readonly function?: string | undefined;
+  readonly phase?: RunPhase | readonly RunPhase[] | undefined;
+  readonly cursor?: string | undefined;
+  /** From 1 to 1,000; default 100. */
+  readonly limit?: number | string | undefined;
 }
 
 export interface WorkflowsPage {
   readonly workflows: readonly ApiWorkflow[];
+  /** Absent on the last page. Other pages may be short or empty. */
   readonly cursor?: string | undefined;
 }
 
@@ -197,6 +295,7 @@ export interface WorkflowStep {
 
 /** `GET /api/v3/workflows/{id}` */
 export interface WorkflowDetail extends ApiWorkflow {
+  readonly run: RunDetail | null;
   /** The latest first, at most a thousand. */
   readonly steps: readonly WorkflowStep[];
 }
@@ -270,6 +369,7 @@ export interface HistoryQuery {
   readonly event?: string | readonly string[] | undefined;
   readonly session?: string | undefined;
   readonly target?: string | undefined;
+  readonly workflow?: string | undefined;
   readonly member?: string | undefined;
 }
 
@@ -309,15 +409,6 @@ export interface LeaseRevocation {
   readonly mayActForMs?: number | undefined;
 }
 
-/** A target as `GET /api/v3/targets` lists it. */
-export interface Target {
-  readonly id: string;
-  readonly url?: string | undefined;
-  readonly everyMs?: number | undefined;
-  readonly isPaused: boolean;
-  readonly revision: number;
-}
-
 /** `GET /api/v3/targets` */
 export interface TargetsPage {
   readonly targets: readonly Target[];
@@ -327,20 +418,23 @@ export interface TargetsPage {
   readonly cursor?: string | undefined;
 }
 
-/** `POST /api/v3/targets` */
-export interface NewTarget {
-  readonly url: string;
+/** `POST /api/v3/targets`: with `url`, `command` or both. */
+export interface NewTarget extends TargetChange {
   /** Default: a random one. */
   readonly id?: string | undefined;
-  /** The polling interval: milliseconds, or text such as `30s`; default the poller's. */
-  readonly every?: number | string | undefined;
-  readonly isPaused?: boolean | undefined;
 }
 
 /** `PATCH /api/v3/targets/{id}`. Fields that are absent stay as they are. */
 export interface TargetChange {
   readonly url?: string | undefined;
+  /** The polling interval: milliseconds, or text such as `30s`; default the poller's. */
   readonly every?: number | string | undefined;
+  /** How long one poll may take: milliseconds, or text such as `5s`; default the poller's. */
+  readonly timeout?: number | string | undefined;
+  /** The name of a command that instances declare under `runner.commands`. */
+  readonly command?: string | undefined;
+  /** For the command or the handler, as the field `data` of the target. */
+  readonly data?: Readonly<Record<string, unknown>> | undefined;
   readonly isPaused?: boolean | undefined;
 }
 

@@ -24,6 +24,7 @@ import type {
   TransferOrder,
   WorkflowDetail,
   WorkflowsPage,
+  WorkflowsQuery,
 } from './operating-messages.ts';
 import { type ClientRequest, type ClientSettings, withSearch } from './request.ts';
 import { TargetsClient } from './targets-client.ts';
@@ -153,15 +154,29 @@ export class OperatorClient extends HoldfastClient {
   }
 
   /** One page, in order of id. */
-  workflows(
-    query: { cursor?: string; limit?: string } = {},
-    options?: CallOptions,
-  ): Promise<WorkflowsPage> {
-    return this.#get(withSearch('/workflows', new URLSearchParams(query)), options);
+  workflows(query: WorkflowsQuery = {}, options?: CallOptions): Promise<WorkflowsPage> {
+    const search = new URLSearchParams();
+    for (const [name, value] of Object.entries(query))
+      if (value !== undefined) search.set(name, String(value));
+    return this.#get(withSearch('/workflows', search), options);
   }
 
   workflow(id: string, options?: CallOptions): Promise<WorkflowDetail> {
     return this.#get(`/workflows/${encodeURIComponent(id)}`, options);
+  }
+
+  /** Sent once: a second one is another signal. */
+  signalWorkflow(
+    id: string,
+    request: { name: string; value?: unknown },
+    options?: CallOptions,
+  ): Promise<unknown> {
+    return this.#once(`/workflows/${encodeURIComponent(id)}/signal`, request, options);
+  }
+
+  /** Runs the function of a failed workflow again. */
+  restartWorkflow(id: string, options?: CallOptions): Promise<unknown> {
+    return this.#once(`/workflows/${encodeURIComponent(id)}/restart`, undefined, options);
   }
 
   revokeWorkflow(id: string, request: { reason: string }, options?: CallOptions): Promise<unknown> {

@@ -1,10 +1,10 @@
 import { call } from './calls.ts';
 import type { CallOptions } from './client.ts';
+import type { Target } from './messages.ts';
 import type {
   LeaseRevocation,
   NewTarget,
   RevokeRequest,
-  Target,
   TargetChange,
   TargetDetail,
   TargetsPage,

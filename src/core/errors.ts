@@ -1,3 +1,8 @@
+import { LOSS_TEXTS, type LossReason } from './loss-reason.ts';
+import { spanOf } from './time-text.ts';
+
+export type { LossReason } from './loss-reason.ts';
+
 /**
  * Every error that Holdfast throws on purpose has a stable `code`, its facts as fields, and a
  * message that says what happened and what to do. Here are the errors of leases and stores; every
@@ -146,17 +151,17 @@ export class LeaseHeldError extends defineError(
 
 function whyBusy({ reason, holder, fence, expiresInMs }: HeldFacts): string {
   const doesExpire = Number.isFinite(expiresInMs);
-  const left = doesExpire ? `for ${Math.ceil(expiresInMs)} ms more` : 'until it is cleared';
+  const left = doesExpire ? `for ${spanOf(expiresInMs)} more` : 'until it is cleared';
   if (reason === 'revoked') return `it was revoked, and stays blocked ${left}`;
   if (reason === 'unsettled') return `${holder} has not released its earlier lease on it yet`;
-  const expires = doesExpire ? `expires in ${Math.ceil(expiresInMs)} ms` : 'without expiry';
+  const expires = doesExpire ? `expires in ${spanOf(expiresInMs)}` : 'without expiry';
   return `${holder} holds it with fence ${fence} (${expires})`;
 }
 
 function busyAdvice({ reason, waitedMs }: HeldFacts): string {
   if (reason === 'unsettled')
     return 'Call release() on the earlier lease once its work has stopped.';
-  const waited = waitedMs > 0 ? `Waited ${Math.round(waitedMs)} ms. ` : '';
+  const waited = waitedMs > 0 ? `Waited ${spanOf(waitedMs)}. ` : '';
   return `${waited}Pass ${waitedMs > 0 ? 'a longer wait' : '{ wait }'} to wait for it.`;
 }
 
@@ -168,26 +173,13 @@ export class StoreQuarantinedError extends defineError(
   'STORE_QUARANTINED',
   'quarantined',
 )<QuarantineFacts>(({ key, expiresInMs, waitedMs }) => {
-  const waited = waitedMs > 0 ? ` Waited ${Math.round(waitedMs)} ms.` : '';
+  const waited = waitedMs > 0 ? ` Waited ${spanOf(waitedMs)}.` : '';
   return (
-    `could not acquire '${key}': the store is in quarantine for ${Math.ceil(expiresInMs)} ms more. ` +
+    `could not acquire '${key}': the store is in quarantine for ${spanOf(expiresInMs)} more. ` +
     'It was just started, or has lost data, and may have forgotten leases that are still held.' +
     `${waited} Pass a longer wait, or try again after that time.`
   );
 }) {}
-
-/** Why a lease ended before its holder released it. */
-export type LossReason =
-  /** No renewal was confirmed before the local deadline. */
-  | 'expired'
-  /** The store names another holder or fence. */
-  | 'taken_over'
-  /** An operator revoked it. */
-  | 'revoked'
-  /** It was held for `maxHold`. */
-  | 'max_hold'
-  /** The store can no longer tell which process holds it: a `STORE_UNSUITABLE` says why. */
-  | 'unsuitable';
 
 export interface LossFacts {
   key: string;
@@ -203,7 +195,7 @@ export class LeaseLostError extends defineError(
   'lost',
 )<LossFacts>(
   ({ key, fence, reason, heldForMs }) =>
-    `lease '${key}' (fence ${fence}) is over: ${reason} after ${Math.round(heldForMs)} ms. ` +
+    `lease '${key}' (fence ${fence}) is over after ${spanOf(heldForMs)}: ${LOSS_TEXTS[reason]}. ` +
     'Stop the work it covered, and acquire it again. Writes still in flight carry the old fence.',
 ) {}
 
@@ -220,7 +212,7 @@ export class LeaseUncertainError extends defineError(
   jumpMs: number;
 }>(
   ({ key, fence, jumpMs }) =>
-    `lease '${key}' (fence ${fence}) is uncertain: the wall clock jumped by ${Math.round(jumpMs)} ms ` +
+    `lease '${key}' (fence ${fence}) is uncertain: the wall clock jumped by ${spanOf(jumpMs)} ` +
     'since the last renewal. A renewal has been sent; try again in a moment.',
 ) {}
 
@@ -307,7 +299,7 @@ export class OutcomeUnknownError extends defineError(
   why: string;
 }>(
   ({ store, operation, afterMs, why }) =>
-    `${operation} on ${store}: no answer after ${Math.round(afterMs)} ms (${why}). ` +
+    `${operation} on ${store}: no answer after ${spanOf(afterMs)} (${why}). ` +
     'It counts as not held. If the store granted it, Holdfast releases it as soon as the store answers.',
 ) {}
 
@@ -348,7 +340,7 @@ export class ValueTooLargeError extends defineError(
   mostBytes: number;
 }>(
   ({ kind, id, bytes, mostBytes }) =>
-    `${kind} '${id}' has ${bytes} bytes as JSON, and a ${kind} has ${mostBytes} at most. ` +
+    `${kind} '${id}' has ${bytes} bytes as JSON; a ${kind} may have at most ${mostBytes}. ` +
     'Nothing was sent. Store the bulk of it elsewhere, and a reference to it here.',
 ) {}
 
@@ -382,7 +374,7 @@ export class StoreLacksWorkError extends defineError(
   verb: string;
 }>(
   ({ store, verb }) =>
-    `store ${store} does not offer ${verb}: it keeps leases, members and signals only. ` +
+    `the store '${store}' that was passed to open() keeps leases, members and signals only: ${verb} is not available. ` +
     'For records, the log, streams, workflows and intents open PostgreSQL, Redis, SQLite or memory.',
 ) {}
 
@@ -400,11 +392,11 @@ export class OverloadedError extends defineError(
   'busy',
 )<{ limit: number }>(
   ({ limit }) =>
-    `more than ${limit} lease requests are waiting to be sent in one turn. Spread them out, or use acquireAll.`,
+    `this process asked for more than ${limit} leases in one turn of the event loop: this request was not sent. Ask in smaller groups, and await each.`,
 ) {}
 
 /** A value as an error message may show it: short, on one line, and of a recognisable type. */
-function shown(value: unknown): string {
+export function shown(value: unknown): string {
   if (typeof value === 'string') {
     const short = value.length > 40 ? `${value.slice(0, 40)}…` : value;
     return value.length > 40

@@ -203,6 +203,8 @@ export interface Events {
     why: string;
     retryInMs: number | null;
   };
+  /** A try of a workflow's step failed, and another follows. */
+  'step.failed': { workflow: string; step: string; tries: number; why: string; retryInMs: number };
   'function.stalled': { function: string; error: unknown };
   'function.resumed': { function: string; afterMs: number };
   'workflow.revoked': { workflow: string; leaseId: string; reason: string; revokedAt: string };

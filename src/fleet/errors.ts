@@ -7,13 +7,17 @@ export class TransferRefusedError extends defineError(
 )<{
   target: string;
   member: string;
-  /** `draining`: the instance hands everything over. `foreign`: it is a non-Holdfast program. */
-  why: 'draining' | 'foreign';
+  /**
+   * `draining`: the instance hands everything over. `foreign`: it is a non-Holdfast program.
+   * `command`: it does not have the command of the target.
+   */
+  why: 'draining' | 'foreign' | 'command';
 }>(({ target, member, why }) => {
-  const reason =
-    why === 'draining'
-      ? "it is draining. Run 'holdfast undrain' first"
-      : 'it is a non-Holdfast program. Choose another instance';
+  const reason = {
+    draining: "it is draining. Run 'holdfast undrain' first",
+    foreign: 'it is a non-Holdfast program. Choose another instance',
+    command: 'it does not have the command of this target. Choose an instance that has it',
+  }[why];
   return `cannot move target '${target}' to '${member}': ${reason}`;
 }) {}
 

@@ -36,6 +36,13 @@ export interface FleetServiceOptions extends TimingOptions {
   discovery?: Duration | 'off';
 }
 
+/** What a service of either sort adds to the options that it was given. */
+export interface FleetServiceFacts {
+  readonly targetIds: TargetIds;
+  /** The commands that it runs; default as for a poller. */
+  readonly commandNames?: readonly string[] | undefined;
+}
+
 const TIMINGS = ['ttl', 'renewEvery', 'stop', 'guard', 'operationTimeout'];
 /** Not all services take it, so it is in no list of known options here. */
 const HOLD = [...TIMINGS, 'maxHold'];
@@ -88,7 +95,7 @@ export class FleetService implements AsyncDisposable {
   constructor(
     rt: Runtime,
     leases: Leases,
-    { targetIds, ...options }: FleetServiceOptions & { targetIds: TargetIds },
+    { targetIds, commandNames, ...options }: FleetServiceOptions & FleetServiceFacts,
     makeWork: MakeWork,
   ) {
     checkFleetOptions(options);
@@ -107,6 +114,7 @@ export class FleetService implements AsyncDisposable {
       work: this.#work,
       timings: timingsOf(options),
       weight,
+      commands: commandNames,
       discoverEveryMs:
         discovery === 'off' ? Number.POSITIVE_INFINITY : durationMs(discovery, 'discovery'),
     });

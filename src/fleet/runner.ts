@@ -15,8 +15,9 @@ import {
   FleetService,
   type FleetServiceOptions,
 } from './fleet-service.ts';
+import { DEFAULT_COMMAND } from './plan/plan.ts';
 import { type Run, TaskScheduler } from './run/task-scheduler.ts';
-import type { TargetIds } from './targets/target-record.ts';
+import { COMMAND_NAME_RULE, isCommandName, type TargetIds } from './targets/target-record.ts';
 
 export interface RunnerOptions extends FleetServiceOptions {
   /**
@@ -31,6 +32,12 @@ export interface RunnerOptions extends FleetServiceOptions {
    * A line of output that starts with `::progress` is its progress.
    */
   command?: readonly string[];
+  /**
+   * Further commands by name, for the targets that name one (`{ id, command: 'listen' }`). Only
+   * instances that have the command of a target own it. Without `run` and `command`, this instance
+   * owns no other targets.
+   */
+  commands?: Readonly<Record<string, readonly string[]>>;
   /** The directory of the command; default that of this process. */
   cwd?: string;
   /** Added to the environment of the command. */
@@ -58,9 +65,9 @@ export interface RunnerOptions extends FleetServiceOptions {
   maxHold?: Duration;
 }
 
-/** A command, and how long it may take to end. */
+/** Commands by name, and how long each may take to end. */
 export interface CommandTaskOptions {
-  readonly command: readonly string[];
+  readonly commands: ReadonlyMap<string, readonly string[]>;
   readonly cwd: string | undefined;
   readonly env: Readonly<Record<string, string>> | undefined;
   readonly graceMs: number;
@@ -78,20 +85,33 @@ export interface RunnerEnvironment {
   commandTasks(options: CommandTaskOptions): CommandTasks;
 }
 
-const OF_COMMAND = ['command', 'cwd', 'env', 'grace'];
-const OWN = ['run', ...OF_COMMAND, 'backoff', 'stuckAfter', 'onStuck', 'maxHold'];
+const OF_COMMAND = ['cwd', 'env', 'grace'];
+const OWN = [
+  'run',
+  'command',
+  'commands',
+  ...OF_COMMAND,
+  'backoff',
+  'stuckAfter',
+  'onStuck',
+  'maxHold',
+];
 const KNOWN = new Set([...OWN, ...FLEET_OPTIONS]);
+const COMMAND_RULE = "it is a list: ['program', 'argument', …]";
 const DEFAULT_BACKOFF = '1s..1m';
+/** The heartbeat names them all. */
+const MAX_COMMANDS = 100;
 /** A task that was told to stop gets this long, or `stop`, before it is reported as stuck. */
 const MIN_GRACE_MS = 1_000;
 
 export class Runner extends FleetService {
   constructor(rt: Runtime, leases: Leases, environment: RunnerEnvironment, given: RunnerOptions) {
     checkRunnerOptions(given);
-    const options = given.command === undefined ? given : withGrace(given);
+    const commands = commandsOf(given);
+    const options = commands.size === 0 ? given : withGrace(given);
     const { backoff = DEFAULT_BACKOFF, stuckAfter, onStuck = 'report', stop = 0 } = options;
     const settings = {
-      ...tasksOf(environment, options),
+      ...tasksOf(environment, options, commands),
       backoff: backoffLimits(backoff, 'backoff'),
       graceMs: Math.max(MIN_GRACE_MS, durationMs(stop, 'stop')),
       stuckAfterMs:
@@ -101,20 +121,39 @@ export class Runner extends FleetService {
     super(
       rt,
       leases,
-      { ...options, targetIds: environment.targetIds },
+      { ...options, targetIds: environment.targetIds, commandNames: namesOf(options, commands) },
       (targets, results, giveUp) =>
         new TaskScheduler(rt, targets, results, { ...settings, giveUp }),
     );
   }
 }
 
+type CommandsByName = CommandTaskOptions['commands'];
+
+function commandsOf({ command, commands = {} }: RunnerOptions): CommandsByName {
+  const named = new Map(Object.entries(commands));
+  return command === undefined ? named : named.set(DEFAULT_COMMAND, command);
+}
+
+/** The commands in the heartbeat; undefined for one that runs only targets without a command. */
+function namesOf({ run }: RunnerOptions, commands: CommandsByName): string[] | undefined {
+  const names = new Set([...(run === undefined ? [] : [DEFAULT_COMMAND]), ...commands.keys()]);
+  return names.size === 1 && names.has(DEFAULT_COMMAND) ? undefined : [...names].sort();
+}
+
 function tasksOf(
   environment: RunnerEnvironment,
-  { run, command, cwd, env, stop = 0 }: RunnerOptions,
+  { run, cwd, env, stop = 0 }: RunnerOptions,
+  commands: CommandsByName,
 ): CommandTasks | { run: Run } {
-  if (run !== undefined) return { run };
-  const graceMs = durationMs(stop, 'stop');
-  return environment.commandTasks({ command: command ?? [], cwd, env, graceMs });
+  if (run !== undefined && commands.size === 0) return { run };
+  const tasks = environment.commandTasks({ commands, cwd, env, graceMs: durationMs(stop, 'stop') });
+  if (run === undefined) return tasks;
+  return {
+    run: (target, context) =>
+      target.command === undefined ? run(target, context) : tasks.run(target, context),
+    close: () => tasks.close(),
+  };
 }
 
 /** The guard of the leases covers the time that a command takes to end. */
@@ -130,6 +169,18 @@ function isCommand(command: unknown): boolean {
   return isList && command.every((word) => typeof word === 'string') && command[0] !== '';
 }
 
+function checkCommands(commands: unknown): void {
+  const isObject = typeof commands === 'object' && commands !== null && !Array.isArray(commands);
+  const rule = `it is an object of 1 to ${MAX_COMMANDS} commands: { name: ['program', 'argument', …] }`;
+  const entries = isObject ? Object.entries(commands) : [];
+  checkOption('commands', commands, entries.length > 0 && entries.length <= MAX_COMMANDS, rule);
+  for (const [name, command] of entries) {
+    checkOption(`commands.${name}`, name, isCommandName(name), COMMAND_NAME_RULE);
+    if (!isCommand(command))
+      throw new ConfigError({ field: `commands.${name}`, value: command, rule: COMMAND_RULE });
+  }
+}
+
 function isEnvironment(env: unknown): boolean {
   if (typeof env !== 'object' || env === null || Array.isArray(env)) return false;
   return Object.values(env).every((value) => typeof value === 'string');
@@ -137,18 +188,21 @@ function isEnvironment(env: unknown): boolean {
 
 function checkRunnerOptions(options: RunnerOptions): void {
   checkKnown(options, KNOWN);
-  const { run, command, cwd, env, stuckAfter, onStuck } = options;
+  const { run, command, commands, cwd, env, stuckAfter, onStuck } = options;
   checkOption('run', run, typeof run === 'function', 'it has to be a function');
-  checkOption('command', command, isCommand(command), "it is a list: ['program', 'argument', …]");
+  checkOption('command', command, isCommand(command), COMMAND_RULE);
+  checkCommands(commands);
   checkOption('cwd', cwd, typeof cwd === 'string', 'it is the path of a directory');
   checkOption('env', env, isEnvironment(env), 'it is an object whose values are text');
-  if ((run === undefined) === (command === undefined)) {
+  const given = [run, command].filter((one) => one !== undefined).length;
+  if (given === 2 || (given === 0 && commands === undefined)) {
     const rule = 'give either run, a function, or command, a program and its arguments';
-    throw new ConfigError({ field: 'run', value: run, rule });
+    throw new ConfigError({ field: 'run', value: run, rule: `${rule}; or commands, by name` });
   }
-  for (const field of OF_COMMAND.slice(1)) {
+  const hasCommands = command !== undefined || commands !== undefined;
+  for (const field of OF_COMMAND) {
     const value = options[field as keyof RunnerOptions];
-    checkOption(field, value, command !== undefined, 'it is for a command, and there is none');
+    checkOption(field, value, hasCommands, 'it is for a command, and there is none');
   }
   if (stuckAfter !== undefined) {
     const isLong = durationMs(stuckAfter, 'stuckAfter') > 0;

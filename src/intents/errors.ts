@@ -9,7 +9,7 @@ export class SecretMissingError extends defineError(
   'unavailable',
 )<object>(
   () =>
-    'the other instances have a secret for idempotency, and this one has none. Set HOLDFAST_IDEM_SECRET to the same value here.',
+    'this instance accepts no intents: the other instances use an idempotency secret, and this one has none, so it could start a repeated request twice. Set HOLDFAST_IDEM_SECRET to the value that the others have, and restart it.',
 ) {}
 
 /** The session has as many clients as it may have. */
@@ -21,7 +21,7 @@ export class SessionCrowdedError extends defineError(
   clients: number;
 }>(
   ({ session, clients }) =>
-    `session '${session}' has ${clients} clients, and takes no more. Clients that no longer need it should stop it; or let many users share one client id.`,
+    `session '${session}' has ${clients} clients, the most allowed: this one was not added. Clients that are done should send their own stop, which ends the session for nobody else; or let several users share one client id.`,
 ) {}
 
 /** The params of a start do not fit the schema of its kind. Nothing was written. */

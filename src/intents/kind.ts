@@ -10,6 +10,7 @@ import { type Duration, durationMs } from '../core/duration.ts';
 import { ConfigError } from '../core/errors.ts';
 import { checkTargetId } from '../core/ids.ts';
 import { isSchema, type Schema } from '../core/schema.ts';
+import type { GuardableTransaction } from '../lease/guard.ts';
 import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../store/port/stream-store.ts';
 
 /** The rest of a start, beside its `params`. */
@@ -40,6 +41,8 @@ export interface KindContext {
   readonly attempt: number;
   /** Throws if the function may not continue. Call it before every step that matters. */
   assertHeld(): void;
+  /** PostgreSQL: ties a transaction of yours to all leases of the session. See `Lease.guard`. */
+  guard(transaction: GuardableTransaction): Promise<void>;
   /**
    * Reports how far the function is: a short value that can be JSON. The last one counts, and is
    * written at most once a second.

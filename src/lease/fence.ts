@@ -24,8 +24,8 @@ export function checkFence(fence: unknown, field = 'fence'): asserts fence is nu
 }
 
 /**
- * Remembers the highest fence per resource in this process, for a server that alone writes the
- * resource.
+ * Remembers the highest fence per resource, for resources that only this process writes. It is in
+ * memory: a restart forgets it, and entries are never removed.
  */
 export class FenceGate {
   readonly #seen = new Map<string, number>();
@@ -50,9 +50,9 @@ export class FenceGate {
 /**
  * For your own resources in Redis: put this before your script, and begin the script with
  * `local stale = holdfast_guard(KEYS[1], ARGV[1]); if stale then return stale end`.
- * `KEYS[1]` is a key that keeps the fence (with the hash tag of the keys you write), `ARGV[1]` is
- * the fence. The function returns an error reply `FENCE_STALE <seen>`, which `fenceStaleFrom` turns
- * into the typed error.
+ * `KEYS[1]` is a key that keeps the fence (on a Cluster with the hash tag of the keys you write),
+ * `ARGV[1]` is the fence. The function returns an error reply `FENCE_STALE <seen>`, which
+ * `fenceStaleFrom` turns into the typed error.
  */
 export const FENCE_GUARD_LUA = `local function holdfast_guard(key, fence)
   local seen = redis.call('GET', key)
@@ -76,8 +76,9 @@ export function fenceStaleFrom(
 
 /**
  * For SQL: the condition and assignment that make an UPDATE fenced. `fenceSql('jobs.fence', '$2')`
- * returns `{ where: 'jobs.fence <= $2', set: 'fence = $2' }`. An UPDATE that changes no row was
- * refused, or has no row.
+ * returns `{ where: 'jobs.fence <= $2', set: 'fence = $2' }`. If the UPDATE
+ * changes no row, the fence was stale or the row does not exist. The column is NOT NULL, and begins
+ * at 0. With `?`, bind the fence once for each part.
  */
 export function fenceSql(column: string, placeholder: string): { where: string; set: string } {
   if (!/^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}$/.test(column)) {

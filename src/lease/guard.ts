@@ -3,11 +3,13 @@ import { ConfigError, FenceStaleError } from '../core/errors.ts';
 
 /**
  * A transaction as a client gives it: one whose `query` runs a statement, as those of `pg` and
- * PGlite; or, for any other client, a function that runs the SQL that it is given.
+ * PGlite; one whose `unsafe` does, as those of `postgres`; or, for any other client, a function
+ * that runs the SQL that it is given.
  */
 export type GuardableTransaction =
   | ((sql: string) => PromiseLike<unknown>)
-  | { query(sql: string): PromiseLike<unknown> };
+  | { query(sql: string): PromiseLike<unknown> }
+  | { unsafe(sql: string): PromiseLike<unknown> };
 
 /** How deep an error of a client may have hidden the error of the server. */
 const MAX_CAUSES = 5;
@@ -26,11 +28,30 @@ export async function runGuard(
 }
 
 function execute(transaction: GuardableTransaction, sql: string): PromiseLike<unknown> {
+  checkTransaction(transaction);
   if (isPlainFunction(transaction)) return transaction(sql);
-  const query = transaction !== null && typeof transaction === 'object' && transaction.query;
-  if (typeof query === 'function') return query.call(transaction, sql);
-  const rule =
-    'it is a transaction with query(sql), as of pg and PGlite, or a function that runs one SQL statement in it';
+  const run = 'unsafe' in transaction ? transaction.unsafe : transaction.query;
+  return run.call(transaction, sql);
+}
+
+/** Members of a pool of `pg`, a PGlite database and an instance of `postgres`; no transaction's. */
+const ROOTS = ['totalCount', 'waitReady', 'reserve'] as const;
+type Member = 'query' | 'unsafe' | 'raw' | (typeof ROOTS)[number];
+
+/**
+ * A pool or a whole database has `query`, too, and would run the statement in a transaction of its
+ * own: the user's transaction would pass unguarded.
+ */
+function checkTransaction(transaction: unknown): void {
+  const isThing = typeof transaction === 'function' || typeof transaction === 'object';
+  const members = (isThing ? (transaction ?? {}) : {}) as { readonly [M in Member]?: unknown };
+  const isRoot = ROOTS.some((member) => members[member] !== undefined);
+  const runs = typeof members.unsafe === 'function' || typeof members.query === 'function';
+  const isBuilder = members.raw !== undefined;
+  if (!isRoot && !isBuilder && (runs || typeof transaction === 'function')) return;
+  const rule = isRoot
+    ? 'it is the transaction that the client has begun, not the pool or database itself'
+    : 'it is a transaction with query(sql) or unsafe(sql), as of pg, postgres and PGlite, or a function that runs one SQL statement in it';
   throw new ConfigError({ field: 'transaction', value: transaction, rule });
 }
 
@@ -41,8 +62,7 @@ function execute(transaction: GuardableTransaction, sql: string): PromiseLike<un
 function isPlainFunction(
   transaction: GuardableTransaction,
 ): transaction is (sql: string) => PromiseLike<unknown> {
-  if (typeof transaction !== 'function') return false;
-  return !['unsafe', 'raw'].some((member) => member in transaction);
+  return typeof transaction === 'function' && !('unsafe' in transaction);
 }
 
 /** The typed error, if the server has refused the fence; undefined for another error. */

@@ -1,12 +1,12 @@
 /**
- * Renews all tenures of this process with one timer and few requests. The timer is set to the
- * earliest moment at which a tenure is due. Tenures that are due soon go along, so that tenures
- * acquired at different times end up in the same batches.
+ * Renews all tenures of this process (`tenure.ts`) with one timer and few requests. The timer is
+ * set to the earliest moment at which a tenure is due. Tenures that are due soon go along, so that
+ * tenures acquired at different times end up in the same batches.
  *
  * A renewal that fails is repeated, with growing pauses, until the store confirms it or the
  * deadline ends the tenure. The answer decides: renewed → confirmed; another holder → lost;
- * vanished → reasserted, if the store allows it, else lost; a store on which no lease counts any
- * more → lost.
+ * vanished → put back (reasserted) if the store can rule out another holder, else lost; a store on
+ * which no lease counts any more → lost.
  *
  * Where the store offers it, the first renewal of a tenure also attaches it to the keepalive of its
  * policy. From then on one request renews all attached tenures (`keepalive.ts`), until one of them
@@ -39,11 +39,15 @@ const EARLY_SHARE = 1 / 4;
 /** After failed renewals: pauses double from the first to the second. */
 const MIN_RETRY_MS = 50;
 const MAX_RETRY_MS = 1_000;
-/** The age of a fence record at which a renewal extends it. The rest is longer than any TTL. */
+/**
+ * The store keeps the last fence of each key in a record that expires. A renewal extends a record
+ * of this age; what remains then is longer than any TTL.
+ */
 const MAX_FENCE_AGE_MS = FENCE_RECORD_MS / 4;
 /** A timer this late means that the event loop was blocked. */
 const LATE_MS = 1_000;
 
+/** A refused reassertion: another holder may have had the key. */
 const TAKEN_OVER: RenewReply = { kind: 'other', holder: '', revoked: false };
 
 /** Tenures that are due, by policy, and by the shard of the store that has their keys. */
@@ -268,6 +272,8 @@ export class Renewer {
     ).catch((error: Error) => chunk.map(() => ({ kind: 'failed', error })));
     // One jitter for the whole chunk: tenures that were renewed together stay together.
     const againAtMs = sent.sentAtMs + jittered(timings.renewEveryMs, random);
+    // Vanished: the key is gone, and its fence record is ours. Forgotten: that record is gone too,
+    // so the store has lost data.
     const vanished: Tenure[] = [];
     const forgotten: Tenure[] = [];
     const attached = new Map<Tenure, number>();
@@ -359,7 +365,7 @@ export class Renewer {
     const kept = tenures.filter((tenure) => this.#timers.has(tenure));
     // A tenure that ended meanwhile is lost, not reasserted. If the host may have slept past the
     // deadline, the key may have been granted to another holder, and a store that lost data may
-    // have lost that grant. Then the clocks of this host alone say that the key is still ours.
+    // have lost that grant. Then only the clocks of this host say that the key is ours.
     for (const tenure of kept) if (tenure.remainingMs() === 0) tenure.expire();
     const alive = kept.filter(({ state }) => state !== 'lost' && state !== 'released');
     const first = alive[0];

@@ -1,13 +1,14 @@
 /**
  * Waits for keys that others hold, without polling: one line per key, and only the first waiter of
- * a line asks the store. If the key is held, the store queues our inbox and sends it a hint when
- * the key is released. A timer at the expiry seen is the backstop for a holder that died and for a
- * hint that was lost. The waiters of one process are served in the order in which they came.
+ * a line asks the store. If the key is held, the store queues our inbox (a topic of this process)
+ * and sends it a hint when the key is released. A timer at the expiry seen is the backstop for a
+ * holder that died and for a hint that was lost. The waiters of one process are served in the order
+ * in which they came.
  *
  * A line is in one of these phases:
  *
  * **Asking.** In: it has a first waiter. One attempt is in flight. Out: refused → sleeping; a hint
- * → hinted.
+ * → hinted; the first waiter has its answer → the next one asks, and without one the line ends.
  *
  * **Hinted.** In: the key may be free, or the first waiter has changed. Out: the next attempt
  * begins → asking.
@@ -30,7 +31,7 @@ import type { WakeWatch } from './wake-watch.ts';
  * sure.
  */
 const AFTER_EXPIRY_MS = 2;
-/** Waiters that saw the same expiry spread over this. */
+/** Waiters that saw the same expiry ask at random moments within this time. */
 const SPREAD_MS = 5;
 /** A lost hint costs no more than this, however far away the expiry is. */
 const MAX_BACKSTOP_MS = 30_000;
@@ -40,7 +41,7 @@ const MAX_RETRY_MS = 1_000;
 /** A hint that no line of this process wants is passed on to one other waiter. */
 const PASS_ON = { most: 1, apartMs: 0, timeoutMs: MAX_RETRY_MS };
 /**
- * How much longer than its time the first waiter of a line waits for the answer to its last
+ * When the time of a first waiter is over, how much longer it waits for the answer to its last
  * attempt.
  */
 const LAST_ANSWER_MS = 1_000;
@@ -75,9 +76,13 @@ export class WaitQueue {
   readonly #clock: Clock;
   readonly #leases: Leases;
   readonly #wakeWatch: WakeWatch;
+  /** Says when the store has lost data. */
   readonly #notices: LossWatch;
   readonly #lines = new Map<string, Line>();
-  /** Called for a hint about a key without a line; returns whether it wants the key. */
+  /**
+   * Called for a hint about a key without a line: its holder may have transferred it to this
+   * process. Returns whether this process wants the key.
+   */
   #onOffer: (storeKey: string) => boolean = () => false;
   #onOfferGap: () => void = () => {};
   /** The inbox of this process. */
@@ -178,7 +183,7 @@ export class WaitQueue {
    * The first waiter asks once more, so that its answer is current. The others get the last answer.
    */
   #onTimeOver(waiter: Waiter): void {
-    assert(waiter.phase === 'waiting', 'the time of a waiter is over once');
+    assert(waiter.phase === 'waiting', 'the time of a waiter ends only once');
     const line = this.#lines.get(waiter.acquisition.storeKey);
     waiter.phase = 'last-answer';
     const giveLast = () => waiter.finish(this.#lastOutcome(waiter));
@@ -231,8 +236,8 @@ export class WaitQueue {
     }
     this.#lines.delete(line.storeKey);
     line.turn?.cancel();
-    // After a grant too: a lease that expired sent no hint, and a hint of our own release would
-    // come to this process, which may have no waiter by then.
+    // After a grant too: if the old lease expired, our inbox is still queued, and our own release
+    // would wake this process, which may have no waiter by then, instead of the next one.
     if (line.isQueued) await this.#passOn(line.storeKey);
   }
 
@@ -242,6 +247,7 @@ export class WaitQueue {
    */
   async #attempt(line: Line, first: Waiter, queuesInbox: boolean): Promise<AttemptResult | Error> {
     try {
+      // With `waitedMs` the store queues our inbox.
       const waitedMs = queuesInbox ? this.#clock.monotonicMs() - first.sinceMs : undefined;
       const result = await this.#leases.attempt(first.acquisition, waitedMs);
       if (result.kind === 'busy') {
@@ -321,7 +327,7 @@ export class WaitQueue {
     const { key, inMs } = readWakeHint(message);
     const line = this.#lines.get(key);
     if (line !== undefined) this.#onHint(line, inMs);
-    // The hint came too late for us: the next waiter may want the key.
+    // No line wants it. A hint with a delay is for a waiter, never a transfer: it is passed on.
     else if (inMs > 0 || !this.#onOffer(key)) void this.#passOn(key);
   }
 

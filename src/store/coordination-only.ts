@@ -8,6 +8,7 @@ const WORK_PARTS = [
   'streams',
   'workflows',
   'intents',
+  'runs',
 ] as const satisfies (keyof WorkStore)[];
 
 /** Whether the store offers the work layer, too. */
@@ -34,6 +35,7 @@ export function coordinationOnly(store: CoordinationStore): Store {
     streams: part('streams'),
     workflows: part('workflows'),
     intents: part('intents'),
+    runs: part('runs'),
     examine: () => store.examine(),
     close: () => store.close(),
   };

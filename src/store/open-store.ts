@@ -26,7 +26,7 @@ export interface OpenStoreOptions {
 
 const RULE =
   "a store is 'sqlite:path', 'memory:', 'redis://host:port' (rediss:// for TLS), 'redis+sentinel://host:port,…/name', " +
-  "'redis+cluster://host:port,…', 'postgres://host:port/database', a client of node-redis, ioredis, pg or PGlite, a store already made, " +
+  "'redis+cluster://host:port,…', 'postgres://host:port/database', a client of node-redis, ioredis, pg, postgres or PGlite, a store already made, " +
   'or nothing: then it is the file .holdfast/holdfast.db of this folder or the nearest above';
 
 /**

@@ -78,6 +78,7 @@ const RECORDED = [
   'workflow.started',
   'workflow.completed',
   'workflow.failed',
+  'step.failed',
   'workflow.revoked',
   'workflow.violation',
   'operator.acted',

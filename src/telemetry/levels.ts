@@ -81,6 +81,7 @@ export const LEVELS: Readonly<Record<EventName, LogLevel>> = {
   'workflow.suspended': 'debug',
   'workflow.completed': 'info',
   'workflow.failed': 'warn',
+  'step.failed': 'warn',
   'function.stalled': 'error',
   'function.resumed': 'info',
   'workflow.revoked': 'warn',

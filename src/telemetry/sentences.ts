@@ -1,9 +1,10 @@
 /** Events as sentences, for logs, terminals and commands. */
 import type { EventName } from '../core/events.ts';
 import { readGap, STANDSTILL_MS } from '../core/gap.ts';
+import { LOSS_TEXTS } from '../core/loss-reason.ts';
 import { shortName } from '../core/short-name.ts';
+import { exactly, spanOf } from '../core/time-text.ts';
 import type { Facts } from './facts.ts';
-import { exactly, spanOf } from './span.ts';
 
 /**
  * A sentence whose subject is the instance: `took device-7`. Facts are plain, as in the log. They
@@ -23,7 +24,7 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
     `renewed ${count(facts, facts.leaseClass === 'poll' ? 'target' : 'lease')} in ${span(facts.tookMs)}`,
   'lease.extended': (facts) => `renewed ${lease(facts)}`,
   'lease.uncertain': (facts) =>
-    `starts no new work on ${lease(facts)}: its lease is uncertain (${text(facts.reason)})`,
+    `starts no new work on ${lease(facts)}: ${worded(DOUBTS, facts.reason)}`,
   'lease.confirmed': (facts) => `may work on ${lease(facts)} again: its lease is confirmed`,
   'lease.reasserted': (facts) => `restored ${lease(facts)}, which the store had lost`,
   'lease.releasing': (facts) => `is releasing ${lease(facts)}`,
@@ -33,7 +34,7 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
     `did not release ${lease(facts)}, which will expire: ${text(facts.why)}`,
   'lease.transferred': (facts) => `handed ${lease(facts)} to ${name(facts.successor)}`,
   'lease.lost': (facts) =>
-    `lost ${lease(facts)} (${text(facts.reason)}) after ${span(facts.heldForMs)}${standstill(facts.lateMs)}`,
+    `lost ${lease(facts)} after ${span(facts.heldForMs)}: ${worded(LOSSES, facts.reason)}${standstill(facts.lateMs)}`,
   'lease.revoked': (facts) =>
     `revoked ${lease(facts)} from ${name(facts.holder)}: ${text(facts.reason)}`,
   'lease.returned': (facts) => `released ${lease(facts)}, which a late reply had granted`,
@@ -41,7 +42,7 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
     `could not release ${text(facts.count)} leases that late replies may have granted; they will expire: ${text(facts.why)}`,
   'leader.elected': (facts) => `is the leader of '${text(facts.election)}'`,
   'leader.lost': (facts) =>
-    `is no longer the leader of '${text(facts.election)}' (${text(facts.reason)})`,
+    `is no longer the leader of '${text(facts.election)}': ${worded(LOSSES, facts.reason)}`,
   'leader.failed': (facts) => `failed as leader of '${text(facts.election)}': ${text(facts.error)}`,
   'member.joined': (facts, instance) =>
     `${member(facts, instance)}joined${facts.isForeign === true ? ' (not a Holdfast instance)' : ''}`,
@@ -114,7 +115,7 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
     `has stopped the stuck poll of ${text(facts.target)} after ${span(facts.tookMs)}`,
   'run.started': (facts) => `started the task of ${text(facts.target)}`,
   'run.exited': (facts) =>
-    `starts the task of ${text(facts.target)} again in ${span(facts.restartInMs)}: it ended after ${span(facts.ranForMs)}${facts.why === null ? '' : `, ${text(facts.why)}`}${Number(facts.exits) > 1 ? ` (${text(facts.exits)} times in a row)` : ''}`,
+    `starts the task of ${text(facts.target)} again in ${span(facts.restartInMs)}: it ${facts.why === null ? 'returned' : 'failed'} after ${span(facts.ranForMs)}${facts.why === null ? '' : ` with '${text(facts.why)}'`}${Number(facts.exits) > 1 ? `, for the ${text(facts.exits)}. time in a row` : ''}`,
   'run.ended': (facts) =>
     `has stopped the task of ${text(facts.target)} after ${span(facts.ranForMs)}`,
   'run.silent': (facts) =>
@@ -143,6 +144,8 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
     `completed workflow ${text(facts.workflow)} of function ${text(facts.function)}`,
   'workflow.failed': (facts) =>
     `workflow ${text(facts.workflow)} failed in try ${text(facts.tries)} of function ${text(facts.function)}${facts.retryInMs === null ? ', the last' : `, and is tried again in ${span(facts.retryInMs)}`}: ${text(facts.why)}`,
+  'step.failed': (facts) =>
+    `step ${text(facts.step)} of workflow ${text(facts.workflow)} failed in try ${text(facts.tries)}, and is tried again in ${span(facts.retryInMs)}: ${text(facts.why)}`,
   'function.stalled': (facts) =>
     `cannot read the due workflows of ${text(facts.function)}, and tries again: ${text(facts.error)}`,
   'function.resumed': (facts) =>
@@ -180,7 +183,8 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
   'store.unreadable': (facts) =>
     `skips the key '${text(facts.key)}', which another program wrote: ${text(facts.found)}`,
   'store.warned': (facts) => `${text(facts.store)}: ${text(facts.finding)} ${text(facts.advice)}`,
-  'listener.failed': (facts) => `called a listener that threw: ${text(facts.error)}`,
+  'listener.failed': (facts) =>
+    `caught an error of the listener for '${text(facts.event)}': ${text(facts.error)}. Leases are not affected`,
 };
 
 function action({ type, workflow, target }: Facts): string {
@@ -233,6 +237,24 @@ function span(ms: unknown): string {
 /** Its key stays taken for a time. */
 function kept(forMs: unknown): string {
   return typeof forMs === 'number' && forMs > 0 ? `, and keeps it for ${span(forMs)}` : '';
+}
+
+/** Why a holder is not sure of its lease. */
+const DOUBTS: Readonly<Record<string, string>> = {
+  renewal_failed: 'a renewal failed, and the lease may expire',
+  clock_jump: 'the wall clock jumped, and the lease may have expired',
+};
+
+/** Why a lease, or a leader's office, is over. */
+const LOSSES: Readonly<Record<string, string>> = {
+  ...LOSS_TEXTS,
+  failed: 'its work failed',
+  stopped: 'it was stopped',
+};
+
+function worded(texts: Readonly<Record<string, string>>, reason: unknown): string {
+  const given = text(reason);
+  return Object.hasOwn(texts, given) ? (texts[given] ?? given) : given;
 }
 
 function standstill(lateMs: unknown): string {

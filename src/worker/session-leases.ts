@@ -13,7 +13,7 @@ import { retryStore } from '../core/retry.ts';
 import { dedupKey } from '../intents/dedup-key.ts';
 import type { IntentSession } from '../intents/intent-session.ts';
 import { readSessions } from '../intents/session-reading.ts';
-import type { Lease } from '../lease/lease.ts';
+import { type Lease, LeaseSet } from '../lease/lease.ts';
 import type { AcquireResult } from '../lease/leases.ts';
 import type { AcquireOptions } from '../lease/options.ts';
 import type { Pool } from '../lease/pool/pool.ts';
@@ -70,6 +70,11 @@ export class SessionLeases {
     return this.#slot;
   }
 
+  /** The leases that are held now. */
+  get all(): LeaseSet {
+    return new LeaseSet([...this.#leases]);
+  }
+
   /** Until when all of the leases are good. */
   get deadline(): CommandDeadline {
     return this.#leases.map(({ deadline }) => deadline);
@@ -90,24 +95,23 @@ export class SessionLeases {
   }
 
   /**
-   * Stops renewing the leases of a pipeline that may still act, so that they expire. They are never
-   * handed over before. `settled` resolves when nothing of the pipeline acts any more.
+   * Stops renewing the leases, so that they expire: they are not released, whatever `settled` says.
+   * It resolves when nothing of the pipeline acts any more. Until then this worker cannot acquire
+   * the keys again under the same name.
    */
   async abandon(settled: Promise<unknown> = new Promise(() => {})): Promise<void> {
+    let endWork = () => {};
+    const afterwards = new Promise<void>((resolve) => {
+      endWork = resolve;
+    });
     const leases = this.#leases.splice(0);
-    await Promise.all(leases.map((lease) => lease.release({ settled, within: 0 })));
+    await Promise.all(leases.map((lease) => lease.release({ settled: afterwards, within: 0 })));
+    void settled.then(endWork, endWork);
   }
 
   /** Stops renewing the leases of a pipeline that has ended, so that they expire. */
-  async expire(): Promise<void> {
-    let endWork = () => {};
-    const settled = new Promise<void>((resolve) => {
-      endWork = resolve;
-    });
-    await this.abandon(settled);
-    // A holder whose work has not ended cannot acquire the key again: this worker may recover the
-    // session under the same name.
-    endWork();
+  expire(): Promise<void> {
+    return this.abandon(Promise.resolve());
   }
 
   /** Acquires the lease of what the session shows, or says how the run ends without it. */

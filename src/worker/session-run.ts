@@ -12,16 +12,16 @@
  * waits until nothing of it is left, however long that takes. Out: nothing of the pipeline is left
  * → releasing; it failed or its time limit was over, and the session may be tried again → pausing.
  *
- * **Pausing.** In: as above. The store has counted the failure. Nothing runs, and the leases are
- * kept. Out: the pause is over → running; the run is stopped → releasing.
+ * **Pausing.** In: as above. The store counts the failure, then the pause begins. Nothing runs, and
+ * the leases are kept. Out: the pause is over → running; the run is stopped → releasing.
  *
  * **Releasing.** In: as above. `STOPPING` and the reason are written first, then the leases are
  * released, the last acquired first, and then `ENDED` is written. So a client that reads `ENDED`
  * finds the leases free, and a worker that recovers the session before that knows its reason. A
- * session that is only left, because this worker stops, keeps its state: its leases are released,
- * and then the worker's name is removed from it, so that another worker continues. If the store
- * cannot be told that the pipeline has ended, the leases are not released: they expire. Out: →
- * over.
+ * session that is only left, because this worker stops, keeps its state: its last failure is
+ * counted, its leases are released, and then the worker's name is removed from it, so that another
+ * worker continues. If the store cannot be told that the pipeline has ended or failed, the leases
+ * are not released: they expire, and the next worker counts a loss. Out: → over.
  *
  * **Over.** The worker holds nothing for the session.
  */
@@ -83,6 +83,8 @@ interface Tried {
   readonly isTimeUp: boolean;
   /** The session may be tried again, as far as the pipeline is concerned. */
   readonly isFailure: boolean;
+  /** Why the run was stopped before the pipeline ended. Null: it ended by itself. */
+  readonly cause: Cause | null;
 }
 
 export class SessionRun {
@@ -100,6 +102,8 @@ export class SessionRun {
   #lost = 'its leases: they were not renewed in time';
   /** The pipeline after its start, and after its end. */
   #running: Running | null = null;
+  /** The failures with the last one, while the store does not know of that one. */
+  #uncounted: number | null = null;
   /** The store names this worker as the worker of the session, or did so. */
   #isClaimed: boolean;
 
@@ -250,13 +254,16 @@ export class SessionRun {
       const { losses = 0, failures: before = 0 } = this.#record.session;
       const failures = before + 1;
       const mayRetry =
-        tried.isFailure && tries !== null && losses + failures < tries && this.#cause === null;
+        tried.isFailure && tries !== null && losses + failures < tries && tried.cause === null;
       if (!mayRetry) {
         this.#enter('releasing');
         return this.#outcomeOf(tried);
       }
       this.#enter('pausing');
-      await this.#countFailure(failures);
+      this.#uncounted = failures;
+      await this.#countFailure(this.#stop.signal);
+      this.#stopIfRecordSaysSo();
+      this.#stop.signal.throwIfAborted();
       const pauseMs = pauses.nextMs();
       this.#reportRetry(tried, losses + failures + 1, pauseMs);
       await clock.sleep(pauseMs, this.#stop.signal);
@@ -264,13 +271,12 @@ export class SessionRun {
   }
 
   /** The store counts a failure before the next try, so that no crash makes one more. */
-  async #countFailure(failures: number): Promise<void> {
-    const { signal } = this.#stop;
-    const isWritten = () => this.#write(this.#record.session.state, { failures }, signal);
-    while (!(await isWritten())) {
-      this.#stopIfRecordSaysSo();
-      signal.throwIfAborted();
-    }
+  async #countFailure(signal: AbortSignal): Promise<void> {
+    if (this.#uncounted === null) return;
+    const change = { failures: this.#uncounted };
+    const isWritten = () => this.#write(this.#record.session.state, change, signal);
+    while (this.#record.isMine && !(await isWritten()));
+    this.#uncounted = null;
   }
 
   #reportRetry({ end, isTimeUp }: Tried, attempt: number, inMs: number): void {
@@ -296,21 +302,25 @@ export class SessionRun {
     const facts = { session: session.id, tenant: session.tenant, slot: slot?.key ?? null };
     span.set({ 'holdfast.fence': fence, 'holdfast.slot': slot?.key ?? '' });
     events.emit('pipeline.started', { ...facts, fence });
-    const announcing = this.#announce(running).catch(() => {});
+    const over = new AbortController();
+    const announcing = this.#announce(running, over.signal).catch(() => {});
     const end = await this.#endOf(running, signal);
+    over.abort(new Error('the pipeline has ended'));
     timer?.cancel();
     progress.close();
     const { how, detail, isGone } = end;
     const isTimeUp = limit.signal.aborted;
     // The supervisor knew of the deadline before this process did, which may have been suspended.
     if (how === 'stopped' && !isTimeUp) this.#stopFor('lost');
+    // What stops the run from here on comes too late to change how the pipeline ended.
+    const cause = this.#cause;
     const { tookMs, error: why = null } = detail;
     span.set({ 'holdfast.outcome': how });
     if (how === 'failed') span.fail(why ?? 'the pipeline failed');
     events.emit('pipeline.ended', { ...facts, how, why, isGone, tookMs });
     await announcing;
     // A pipeline that may still act is not started a second time.
-    return { end, isTimeUp, isFailure: isGone && (how === 'failed' || isTimeUp) };
+    return { end, isTimeUp, cause, isFailure: isGone && (how === 'failed' || isTimeUp) };
   }
 
   #limitTime(limit: AbortController): Timer | null {
@@ -321,6 +331,8 @@ export class SessionRun {
 
   #hold(progress: ProgressWriter, signal: AbortSignal): PipelineHold {
     const { losses = 0, failures = 0 } = this.#record.session;
+    // Those of now: later there may be none left, and no lease would guard nothing.
+    const { all } = this.#leases;
     return {
       signal,
       attempt: losses + failures + 1,
@@ -330,6 +342,7 @@ export class SessionRun {
         signal.throwIfAborted();
         this.#leases.assertHeld();
       },
+      guard: (transaction) => all.guard(transaction),
       progress: (value) => progress.report(value),
       deadline: () => this.#leases.deadline,
       confirm: () => this.#leases.confirm(),
@@ -338,8 +351,10 @@ export class SessionRun {
 
   /**
    * Writes `RUNNING`, the slot and the process group. The command begins when the store has them.
+   * `over`: the pipeline has ended, and nothing is left to begin.
    */
-  async #announce(running: Running): Promise<void> {
+  async #announce(running: Running, over: AbortSignal): Promise<void> {
+    const signal = AbortSignal.any([this.#abandoned.signal, over]);
     const group = await running.started;
     // A command that could not be started reports that in the same turn, and has never run.
     await new Promise<void>((resolve) => this.#rt.clock.soon(resolve));
@@ -347,7 +362,7 @@ export class SessionRun {
     const change = group === null ? { slot } : { slot, group };
     while (this.#state === 'running' && this.#record.isMine) {
       const { state } = this.#record.session;
-      if (await this.#write(state === 'STARTING' ? 'RUNNING' : state, change)) {
+      if (await this.#write(state === 'STARTING' ? 'RUNNING' : state, change, signal)) {
         running.begin();
         return;
       }
@@ -387,7 +402,7 @@ export class SessionRun {
   /** Null: the pipeline was never started, or is not started again. */
   #outcomeOf(tried: Tried | null): RunOutcome {
     const { detail = {}, isGone = true, how = 'failed' } = tried?.end ?? {};
-    const cause = this.#cause;
+    const cause = tried === null ? this.#cause : tried.cause;
     if (cause === 'gone' || cause === 'left') return { kind: cause, isPipelineGone: isGone };
     if (cause === 'stopped') return ended('R_STOPPED', detail, isGone);
     if (cause === 'lost')
@@ -430,6 +445,7 @@ export class SessionRun {
   }
 
   async #leaveSession(outcome: RunOutcome): Promise<void> {
+    if (outcome.kind === 'left') await this.#countFailure(this.#abandoned.signal);
     await this.#release(outcome);
     if (outcome.kind === 'left') await this.#removeWorker();
   }

@@ -94,7 +94,7 @@ const CHECKS = Object.entries(FIELDS);
 /** Checks the shape of an action and returns the same object; throws `ACTION_INVALID`. */
 export function readAction(value: unknown): Action {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new ActionInvalidError({ field: 'the whole', rule: 'an action is an object' });
+    throw new ActionInvalidError({ field: 'the whole', rule: 'an action is an object', value });
   for (const name of Object.keys(value))
     if (!Object.hasOwn(FIELDS, name))
       throw new ActionInvalidError({ field: name, rule: 'there is no such field' });
@@ -103,7 +103,7 @@ export function readAction(value: unknown): Action {
 }
 
 function checkField(name: string, [rule, isGood]: Check, value: unknown): void {
-  if (!isGood(value)) throw new ActionInvalidError({ field: name, rule });
+  if (!isGood(value)) throw new ActionInvalidError({ field: name, rule, value });
 }
 
 /** An action as `emit` makes it. */

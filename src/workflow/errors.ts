@@ -1,5 +1,5 @@
 /** Errors of workflow steps. `context` has their facts, under the names that go over the wire. */
-import { defineError, HoldfastError } from '../core/errors.ts';
+import { defineError, HoldfastError, shown } from '../core/errors.ts';
 import { RUN_MOST_BYTES, RUN_STEPS_MOST } from '../store/port/run-store.ts';
 import type { ActionFailure } from './action.ts';
 
@@ -96,7 +96,7 @@ export class LeaseNotFoundError extends defineError(
   context: { readonly lease_id: string };
 }>(
   ({ context: { lease_id } }) =>
-    `no workflow is held by lease ${lease_id}: it was never claimed, or was handed over, revoked or claimed again since. 'holdfast workflows ls' shows the leases there are.`,
+    `lease ${lease_id} holds no workflow: the id is wrong, or the workflow was handed over, revoked, or claimed under another lease since. 'holdfast workflows ls' shows the current leases.`,
 ) {}
 
 /** An action breaks a rule of all actions, or its own schema. */
@@ -106,7 +106,12 @@ export class ActionInvalidError extends defineError(
 )<{
   field: string;
   rule: string;
-}>(({ field, rule }) => `${field} of the action: ${rule}`) {}
+  /** What was given. Absent for payloads, which may hold secrets. */
+  value?: unknown;
+}>(({ field, rule, value }) => {
+  const given = value === undefined ? '' : ` is ${shown(value)}`;
+  return `${field} of the action${given}: ${rule}`;
+}) {}
 
 /**
  * Which limit was hit: on actions without a result, or on these plus results that the orchestrator

@@ -14,14 +14,13 @@ import { isDoneWithin } from '../core/clock.ts';
 import { HoldfastError, kindOf } from '../core/errors.ts';
 import { retryStore } from '../core/retry.ts';
 import type { LoadedRun, PauseReply, PauseStep } from '../store/port/run-store.ts';
-import { runsOf } from '../store/port/run-store.ts';
 import type { Runtime } from '../store/runtime.ts';
 import type { ActionFailure } from './action.ts';
 import { failureOf } from './attempt.ts';
 import { StepFailedError, WorkflowStepError } from './errors.ts';
+import type { WaitFact } from './kept-step.ts';
 import { type Orchestrator, runOf } from './orchestrator.ts';
 import { type RetryLimits, retryPauseMs } from './retry-policy.ts';
-import type { WaitFact } from './workflow-run.ts';
 
 /** The function, without its types. */
 export interface FunctionSettings {
@@ -168,7 +167,7 @@ export class FunctionRun {
     const full = { phase: 'running', leaseId, signalCount: steps.signalCount, ...rest } as const;
     const call = { timeoutMs: 5_000 };
     const reply = await retryStore(this.#rt, signal, () =>
-      runsOf(this.#rt.store).pause(workflowId, { ...full, ...step }, call),
+      this.#rt.store.runs.pause(workflowId, { ...full, ...step }, call),
     );
     if (reply.kind === 'not-held') throw new Error(`workflow '${workflowId}' is held elsewhere`);
     return reply;

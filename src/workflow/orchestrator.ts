@@ -30,6 +30,7 @@ import {
   StaleEpochError,
   WorkflowStepError,
 } from './errors.ts';
+import type { CallFacts } from './kept-step.ts';
 import { ResultQueue } from './result-queue.ts';
 import { type RetryPolicy, readRetry } from './retry-policy.ts';
 import { type ActionDefinitions, conform, type PayloadIn, type ResultOut } from './schema.ts';
@@ -96,14 +97,6 @@ const STEP_RETRY = { tries: 1, minMs: 200, maxMs: 60_000 };
 const MAX_SLEEP_MS = 3_650 * 86_400_000;
 /** Characters of a payload that are kept with a call, to say what does not fit. */
 const MAX_PAYLOAD_TEXT = 200;
-
-/** What is kept of a call, to tell another one under its name. */
-interface CallFacts {
-  readonly type: string;
-  readonly target: string;
-  readonly hash: string;
-  readonly payload: string;
-}
 
 /** What is kept of a workflow's function, for the class that runs it. */
 export let runOf: (order: Orchestrator) => WorkflowRun;
@@ -350,6 +343,7 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions, S = u
     if (emitted !== undefined) return emitted.epoch - 1;
     throw new ActionInvalidError({
       field: 'action_id',
+      value: actionId,
       rule: 'it was emitted too long ago: its epoch is no longer known',
     });
   }

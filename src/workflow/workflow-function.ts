@@ -13,7 +13,7 @@ import { ConfigError } from '../core/errors.ts';
 import { checkTargetId } from '../core/ids.ts';
 import { Loop } from '../core/loop.ts';
 import { checkKnown } from '../core/options.ts';
-import { runsOf, runTopic } from '../store/port/run-store.ts';
+import { runTopic } from '../store/port/run-store.ts';
 import type { Runtime } from '../store/runtime.ts';
 import { Subscription } from '../store/subscription.ts';
 import { FunctionRun, type FunctionSettings } from './function-run.ts';
@@ -169,7 +169,7 @@ export class WorkflowFunction<
     const most = this.#concurrency - this.#runs.size;
     if (this.#state !== 'running' || most <= 0) return undefined;
     const call = { most, graceMs: this.#graceMs, timeoutMs: TIMEOUT_MS };
-    const reply = await runsOf(this.#rt.store).due([this.name], call);
+    const reply = await this.#rt.store.runs.due([this.name], call);
     for (const { id } of reply.runs) this.#start(id);
     if (this.#runs.size >= this.#concurrency) return undefined;
     const { nextInMs, givenInMs } = reply;

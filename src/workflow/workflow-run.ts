@@ -7,11 +7,11 @@
  * has come, or when a signal came. When all open lines wait, the function can be suspended:
  * `onIdle` is called, and says whether it was. A line of a suspended function never continues here.
  */
-import { createHash } from 'node:crypto';
 import type { Timer } from '../core/clock.ts';
 import { ConfigError, ValueTooLargeError } from '../core/errors.ts';
 import { checkTargetId } from '../core/ids.ts';
 import { retryStore } from '../core/retry.ts';
+import type { GuardableTransaction } from '../lease/guard.ts';
 import { sized } from '../store/port/limits.ts';
 import type {
   KeepStep,
@@ -21,9 +21,8 @@ import type {
   StoredSignal,
   StoredStep,
 } from '../store/port/run-store.ts';
-import { runsOf } from '../store/port/run-store.ts';
+import { HISTORY_ERROR_MOST } from '../store/port/workflow-store.ts';
 import type { Runtime } from '../store/runtime.ts';
-import type { ActionFailure } from './action.ts';
 import { failureOf } from './attempt.ts';
 import {
   StepFailedError,
@@ -32,6 +31,14 @@ import {
   WorkflowStepError,
   WorkflowStepsError,
 } from './errors.ts';
+import {
+  derivedUuid,
+  type FailedTry,
+  type StepOutcome,
+  type StepValue,
+  type WaitFact,
+  type WaitValue,
+} from './kept-step.ts';
 import { type RetryLimits, retryPauseMs } from './retry-policy.ts';
 import type { WorkflowTenure } from './workflow-tenure.ts';
 
@@ -44,6 +51,8 @@ export interface StepContext {
   readonly signal: AbortSignal;
   /** 1 for the first try in this process. */
   readonly tries: number;
+  /** PostgreSQL: ties a transaction of yours to the workflow's lease. See `Lease.guard`. */
+  guard(transaction: GuardableTransaction): Promise<void>;
 }
 
 /** A signal that a workflow received. */
@@ -53,25 +62,20 @@ export interface ReceivedSignal<Value = unknown> {
   readonly at: Date;
 }
 
-/** What a line waits for, as operators see it. */
-export type WaitFact =
-  | { readonly sleep: string; readonly untilMs: number }
-  | { readonly signal: string; readonly as: string; readonly untilMs: number | null };
-
 interface Wait {
   readonly fact: WaitFact;
   wake(): void;
 }
 
-type StepValue = { readonly ok: unknown } | { readonly error: ActionFailure };
-
 /** While a line waits here, signals are also looked for this often, in case a hint was lost. */
 const POLL_EVERY_MS = 5_000;
+/** Of the tries of a step that failed, the step keeps the last ones. */
+const MAX_FAILED_TRIES = 10;
 /** The longest timer of one round: a longer one would overflow. */
 const MAX_TIMER_MS = 86_400_000;
 
 export class WorkflowRun {
-  /** Whether a step was kept since this was made. */
+  /** Whether a step was kept that stays: one that failed is taken again with the next try. */
   hasProgress = false;
   /** Called when all open lines wait. Resolves with whether the function was suspended. */
   onIdle: ((waits: readonly WaitFact[]) => Promise<boolean>) | null = null;
@@ -186,17 +190,22 @@ export class WorkflowRun {
     const found = await this.find(name, 'step');
     if (found !== undefined) return this.#outcome(name, found.value as StepValue) as T;
     return this.line(name, async () => {
-      let value: StepValue;
+      const { clock } = this.#rt;
+      const beganMs = clock.monotonicMs();
+      const failed: FailedTry[] = [];
+      let outcome: StepOutcome;
       let cause: unknown;
       try {
-        value = { ok: this.#plain(name, await this.#try(name, run, retry)) };
+        outcome = { ok: this.#plain(name, await this.#try({ name, run, retry }, failed)) };
       } catch (error) {
         // Another tenure runs the step again: this outcome does not count.
         if (this.#tenure.signal.aborted) throw this.#tenure.signal.reason;
         if (error instanceof ConfigError || error instanceof ValueTooLargeError) throw error;
         cause = error;
-        value = { error: failureOf(error) };
+        outcome = { error: failureOf(error) };
       }
+      const tookMs = Math.round(clock.monotonicMs() - beganMs);
+      const value: StepValue = { ...outcome, tookMs, ...(failed.length > 0 && { failed }) };
       await this.#send({ name, kind: 'step', isDone: true, value });
       return this.#outcome(name, value, cause) as T;
     });
@@ -264,22 +273,35 @@ export class WorkflowRun {
     throw new ConfigError({ field: 'as', value: as, rule });
   }
 
-  async #try<T>(
-    name: string,
-    run: (context: StepContext) => T | Promise<T>,
-    retry: RetryLimits,
-  ): Promise<T> {
-    const { clock, random } = this.#rt;
-    const { signal, lease } = this.#tenure;
+  /** Adds to `failed` each try that another follows; of many, the last `MAX_FAILED_TRIES`. */
+  async #try<T>({ name, run, retry }: StepWork<T>, failed: FailedTry[]): Promise<T> {
+    const { clock, random, events } = this.#rt;
+    const { signal, lease, workflow } = this.#tenure;
     for (let tries = 1; ; tries++) {
       this.#tenure.check();
-      const context = { idempotencyKey: this.idOf(name), fence: lease.fence, signal, tries };
+      const context: StepContext = {
+        idempotencyKey: this.idOf(name),
+        fence: lease.fence,
+        signal,
+        tries,
+        guard: (transaction) => lease.guard(transaction),
+      };
       try {
         return await run(context);
       } catch (error) {
         if (tries >= retry.tries || error instanceof StepFailedError) throw error;
+        signal.throwIfAborted();
+        const retryInMs = retryPauseMs(retry, tries, random);
+        const why = failureOf(error).message;
+        failed.push({
+          tries,
+          atMs: Math.round(this.nowMs()),
+          error: why.slice(0, HISTORY_ERROR_MOST),
+        });
+        if (failed.length > MAX_FAILED_TRIES) failed.shift();
+        events.emit('step.failed', { workflow, step: name, tries, why, retryInMs });
+        await clock.sleep(retryInMs, signal);
       }
-      await clock.sleep(retryPauseMs(retry, tries, random), signal);
     }
   }
 
@@ -299,7 +321,7 @@ export class WorkflowRun {
     return JSON.parse(sized('workflow step', name, json)) as unknown;
   }
 
-  #outcome(step: string, value: StepValue, cause?: unknown): unknown {
+  #outcome(step: string, value: StepOutcome, cause?: unknown): unknown {
     if ('ok' in value) return value.ok;
     const { workflow } = this.#tenure;
     const facts = { workflow, step, failure: value.error, isCall: false, isDead: false };
@@ -388,7 +410,7 @@ export class WorkflowRun {
 
   #keep({ name, kind, isDone, value }: Omit<KeepStep, 'leaseId'>, atMs: number): void {
     this.#steps.set(name, { name, kind, isDone, value, atMs });
-    this.hasProgress = true;
+    if (kind !== 'step' || 'ok' in (value as StepOutcome)) this.hasProgress = true;
   }
 
   async #read(): Promise<LoadedRun> {
@@ -411,13 +433,14 @@ export class WorkflowRun {
   }
 
   get #runs(): RunStore {
-    return runsOf(this.#rt.store);
+    return this.#rt.store.runs;
   }
 }
 
-interface WaitValue {
-  readonly signal: string;
-  readonly received?: { readonly value: unknown; readonly atMs: number } | null;
+interface StepWork<T> {
+  readonly name: string;
+  readonly run: (context: StepContext) => T | Promise<T>;
+  readonly retry: RetryLimits;
 }
 
 const NOUNS = { step: 'a step', call: 'a call', sleep: 'a sleep', signal: 'a wait for a signal' };
@@ -425,12 +448,4 @@ const NOUNS = { step: 'a step', call: 'a call', sleep: 'a sleep', signal: 'a wai
 function receivedOf(kept: WaitValue | undefined): ReceivedSignal | null {
   const { received = null } = kept ?? {};
   return received === null ? null : { value: received.value, at: new Date(received.atMs) };
-}
-
-/** A UUID (version 8) that follows from its parts. */
-function derivedUuid(...parts: readonly string[]): string {
-  const hex = createHash('sha256').update(JSON.stringify(parts)).digest('hex');
-  const variant = ((Number.parseInt(hex.charAt(16), 16) & 3) | 8).toString(16);
-  const end = `${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${end}`;
 }

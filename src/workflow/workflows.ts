@@ -17,7 +17,6 @@ import {
   type LoadedRun,
   type RunSnapshot,
   type RunStore,
-  runsOf,
   runTopic,
 } from '../store/port/run-store.ts';
 import {
@@ -65,6 +64,8 @@ export interface ClaimOptions<A extends ActionDefinitions = ActionDefinitions> {
   actions?: A;
 }
 
+/** The inbox of an instance is this and its id. */
+const INBOX = 'workflow:';
 const CLAIM_OPTIONS = new Set(['ttl', 'wait', 'signal', 'handoff', 'resume', 'actions']);
 /** For requests without a lease, and so without timings of their own. */
 const CALL = { timeoutMs: 5_000 };
@@ -76,8 +77,10 @@ const MAX_BEGIN_TRIES = 5;
 const RESULT_POLL_MS = 2_000;
 
 /** A workflow, and whether its lease is held. */
-export interface WorkflowView extends WorkflowSnapshot {
+export interface WorkflowView extends Omit<WorkflowSnapshot, 'inbox'> {
   readonly isHeld: boolean;
+  /** The instance whose orchestrator holds it, or held it last; null if none has begun. */
+  readonly instance: string | null;
   /** How long the lease lasts without a renewal; 0 if it is not held. */
   readonly expiresInMs: number;
   /** What its function does; null if no function runs it. */
@@ -118,7 +121,7 @@ export class Workflows {
   constructor(rt: Runtime, leases: Leases) {
     this.#rt = rt;
     this.#leases = leases;
-    this.#inbox = `workflow:${rt.instanceId}`;
+    this.#inbox = INBOX + rt.instanceId;
     this.#reader = new Batcher((ids) => rt.store.workflows.read(ids, CALL), MAX_READS);
     this.deadLetters = new DeadLetters(rt);
     this.#hints = new Subscription(rt, this.#inbox, (id) => this.#onHint(id));
@@ -298,7 +301,7 @@ export class Workflows {
    */
   async steps(id: string): Promise<LoadedRun | null> {
     checkTargetId(id);
-    return this.#rt.store.runs === undefined ? null : this.#runs.load(id, CALL);
+    return this.#runs.load(id, CALL);
   }
 
   /** Releases all workflows of this process, and ends the subscription. */
@@ -326,7 +329,7 @@ export class Workflows {
   }
 
   get #runs(): RunStore {
-    return runsOf(this.#rt.store);
+    return this.#rt.store.runs;
   }
 
   /** Leaves out a workflow that a non-Holdfast program has overwritten, and reports it once. */
@@ -345,7 +348,7 @@ export class Workflows {
     const [found, leases, runs] = await Promise.all([
       store.workflows.read(ids, CALL),
       store.leases.read(ids.map(workflowKey), CALL),
-      store.runs?.read(ids, CALL) ?? [],
+      store.runs.read(ids, CALL),
     ]);
     return found.map((one, i) => (one === null ? null : viewOf(one, leases[i], runs[i] ?? null)));
   }
@@ -435,10 +438,11 @@ function checkJson(value: unknown, field: string): void {
 }
 
 function viewOf(
-  found: WorkflowSnapshot,
+  { inbox, ...found }: WorkflowSnapshot,
   lease: ReadReply | undefined,
   run: RunSnapshot | null,
 ): WorkflowView {
   const isHeld = lease?.kind === 'held' && lease.holder === found.leaseId;
-  return { ...found, isHeld, expiresInMs: isHeld ? lease.expiresInMs : 0, run };
+  const instance = inbox?.startsWith(INBOX) ? inbox.slice(INBOX.length) : null;
+  return { ...found, isHeld, instance, expiresInMs: isHeld ? lease.expiresInMs : 0, run };
 }

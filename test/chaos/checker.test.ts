@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { check } from '../../chaos/checker.ts';
+import { commitsOf } from '../../chaos/commit-order.ts';
 import { countsOf } from '../../chaos/counts.ts';
 import type { Entry } from '../../chaos/history.ts';
 import { RECOVERY_MS } from '../../chaos/timings.ts';
@@ -280,5 +281,54 @@ describe('the counts of a run', () => {
       },
       ...{ polls: 2, writes: 2, gaps: 1, longestGapMs: 3_156 },
     });
+  });
+});
+
+describe('what is found on PostgreSQL', () => {
+  const commit = (order: number, what: string, fence: number) =>
+    ({ target: T, fence, by: 'a', order, what: `commit.${what}` }) as const;
+  const committed = (...commits: readonly ReturnType<typeof commit>[]) => {
+    const tale = new Tale();
+    for (const { what, ...facts } of commits) tale.tell(100, 'database', what, facts);
+    return tale.found;
+  };
+
+  it('B-22 a guarded transaction that committed after a higher fence was granted, by the order of commits', () => {
+    const [first, second] = [commit(0, 'grant', 10), commit(2, 'grant', 11)];
+    expect(committed(first, commit(1, 'write', 10), second)).toEqual([]);
+    expect(committed(first, second, commit(3, 'write', 10))).toEqual(['stale commit']);
+    expect(committed(commit(3, 'write', 10), second, first)).toEqual(['stale commit']);
+  });
+
+  it('B-24 a promotion without a quarantine, and a quarantine without a loss', () => {
+    const changed = (facts: Record<string, unknown>) =>
+      new Tale().tell(0, 'nemesis', 'timeline.changed', { from: '1', to: '2', ...facts }).found;
+    expect(changed({ isNewEra: true, mustQuarantine: true })).toEqual([]);
+    expect(changed({ isNewEra: false, mustQuarantine: true })).toEqual(['no quarantine']);
+    const forgot = (neverForgets: boolean) =>
+      new Tale()
+        .tell(0, 'harness', 'run.began', { targets: [], neverForgets })
+        .tell(1, 'a', 'store.forgot', { why: 'restarted' }).found;
+    expect(forgot(false)).toEqual([]);
+    expect(forgot(true)).toEqual(['needless quarantine']);
+  });
+
+  it('B-22 lines of test_decoding are read as grants and writes, and renewals as neither', () => {
+    const lease = (fence: number) =>
+      `key[text]:'poll:lease:${T}' holder[text]:'a' fence[bigint]:${fence} until[bigint]:7`;
+    const commits = commitsOf([
+      `table holdfast.lease: INSERT: ${lease(10)}`,
+      'COMMIT 1 (at 2026-11-18 16:00:00.5+00)',
+      `table holdfast.lease: UPDATE: ${lease(10)}`,
+      'COMMIT 2 (at 2026-11-18 16:00:01+00)',
+      `table public.chaos_write: INSERT: n[bigint]:1 target[text]:'${T}' fence[bigint]:10 by[text]:'a'`,
+      `table holdfast.lease: UPDATE: old-key: key[text]:'poll:lease:${T}' fence[bigint]:10 new-tuple: ${lease(11)}`,
+      'COMMIT 3 (at 2026-11-18 16:00:02+00)',
+    ]);
+    expect(commits.map(({ what, fence, order }) => [what, fence, order])).toEqual([
+      ['commit.grant', 10, 0],
+      ['commit.write', 10, 1],
+      ['commit.grant', 11, 2],
+    ]);
   });
 });

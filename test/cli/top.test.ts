@@ -128,7 +128,7 @@ device-4  free   -             cleo-0000000a        -
 device-2  late   ana-0000000a  ana-0000000a       4 s
 
 WHAT HAPPENED
-14:03:21  ben-0000000a   lost device-4 (expired) after 3 s
+14:03:21  ben-0000000a   lost device-4 after 3 s: it was not renewed in time
 14:03:21  ana-0000000a   has device-2 after a gap of 30.014 s, fro… (and 1 more)
 14:03:21  cleo-0000000a  joined
 

@@ -35,8 +35,10 @@ describe('the client', () => {
     expect([...files.keys()].filter((path) => !path.startsWith('src/client/')).sort()).toEqual([
       'src/core/duration.ts',
       'src/core/errors.ts',
+      'src/core/loss-reason.ts',
       'src/core/portable-clock.ts',
       'src/core/sleep.ts',
+      'src/core/time-text.ts',
     ]);
     expect([...files.values()].flat().filter((each) => !each.startsWith('.'))).toEqual([]);
   });

@@ -89,7 +89,7 @@ describe('an event in words', () => {
       'set session s to Ended (Its last client stopped it.)',
     );
     const lost = lease('lost', 1, ANA, 1, { reason: 'taken_over', heldForMs: 5_000 });
-    expect(sentenceFor(lost)).toBe('lost t (the store names another owner) after 5 s');
+    expect(sentenceFor(lost)).toBe('lost t after 5 s: the store names another owner');
   });
 
   it('an instance that tells of itself is not named', () => {

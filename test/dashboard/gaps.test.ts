@@ -10,8 +10,8 @@ import { Story } from '../../dashboard/src/data/story.ts';
 import { heirsOf } from '../../dashboard/src/views/member/story.ts';
 import type { ApiEvent } from '../../src/client/messages.ts';
 import { readGap } from '../../src/core/gap.ts';
+import { exactly } from '../../src/core/time-text.ts';
 import { sentenceOf } from '../../src/telemetry/sentences.ts';
-import { exactly } from '../../src/telemetry/span.ts';
 import {
   ANA,
   BOB,

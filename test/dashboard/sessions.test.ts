@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import {
+  attemptOf,
   progressFacts,
   progressLine,
   REASON_MEANS,
@@ -122,6 +123,16 @@ describe('a list of sessions', () => {
   it('a long report is cut: the rest is in its JSON', () => {
     const many = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`fact${i}`, i]));
     expect(progressFacts(many, spanOf)).toHaveLength(12);
+    const long = 'x'.repeat(1_000_000);
+    for (const value of [long, { long }, { nested: [long] }]) {
+      expect(progressFacts(value, spanOf)[0]?.value.length).toBeLessThan(310);
+      expect(progressLine(value, spanOf).length).toBeLessThan(210);
+    }
+  });
+
+  it('B-11 the attempt counts lost workers and failures', () => {
+    expect(attemptOf({ losses: 0, failures: 0 })).toBe(1);
+    expect(attemptOf({ losses: 1, failures: 2 })).toBe(4);
   });
 
   it('marks what ended otherwise than it should', () => {

@@ -27,7 +27,8 @@ describe('every block does what its page says', () => {
   beforeAll(() => {
     consumer = new Consumer();
     mistyped = typeFindings(consumer, pages.flatMap(modulesOf));
-  });
+    // Packs, installs and compiles everything in one turn.
+  }, PAGE_DEADLINE_MS);
   afterAll(() => consumer.remove());
 
   it('and all of them are read', () => {

@@ -35,6 +35,12 @@ async function furnished(): Promise<{ ground: Ground; places: string[] }> {
   await ground.client.waitFor(sessionId, { until: 'RUNNING' });
   const workflow = await ground.holdfast.workflows.claim('order-42');
   await workflow.emit('CHARGE', { order: 42 }, { target: 'payments' });
+  const fulfil = ground.holdfast.workflow('fulfil', async (order) => {
+    await order.step('reserve', () => ({ shelf: 7 }));
+    await order.waitFor('delivered', { timeout: '14d' });
+  });
+  await fulfil.start('order-43', null);
+  await fulfil.run();
   const places = [
     '',
     'targets',
@@ -47,6 +53,7 @@ async function furnished(): Promise<{ ground: Ground; places: string[] }> {
     'leases/nightly-report',
     'workflows',
     'workflows/order-42',
+    'workflows/order-43',
     'sessions',
     `sessions/${sessionId}`,
     'doctor',

@@ -195,6 +195,14 @@ describe.each(GROUNDS)('sessions of declared kinds, over $name,', (kind) => {
     );
     expect(JSON.parse(started.stdout)).toMatchObject({ kind: 'gpu', key: 'b', params: { x: 1 } });
     await begun(2);
+    const start = (...args: string[]) => holdfast('intents', 'start', '--kind', ...args);
+    const unknown = await start('nope', '--key', 'c');
+    expect(unknown).toMatchObject({ code: 78, stdout: '' });
+    expect(unknown.stderr).toMatch(/^holdfast: kind is "nope": this kind is not declared here\./);
+    const unfit = await start('strict', '--key', 'c', '--params', '{"n":"x"}');
+    expect(unfit).toMatchObject({ code: 78, stdout: '' });
+    expect(unfit.stderr).toMatch(/do not fit kind 'strict': params\.n: must be a number/);
+    expect(await all(client.sessions({ kind: 'strict', key: 'c' }))).toEqual([]);
     const ls = await holdfast('sessions', 'ls', '--kind', 'gpu', '--state', 'running');
     expect(ls.stdout).toMatch(/gpu +b +\{"x":1\}/);
     const stop = await holdfast('intents', 'stop', '--kind', 'gpu', '--key', 'b');

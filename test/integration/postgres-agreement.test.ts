@@ -10,7 +10,7 @@ import {
   postgresPrograms,
   startPostgres,
 } from '../support/postgres-server.ts';
-import { flowStep, takeFlowStep } from './support/flow-steps.ts';
+import { flowOrRunStep, takeFlowStep } from './support/flow-steps.ts';
 import type { Twin } from './support/redis-twins.ts';
 import { Telling } from './support/telling.ts';
 
@@ -19,7 +19,7 @@ import { Telling } from './support/telling.ts';
 /** How many sequences are tried: few here; set HOLDFAST_RUNS to 1000 for a long look. */
 const RUNS = Number(process.env.HOLDFAST_RUNS ?? 25);
 /** Opaque, or a moment. */
-const OWN = new Set(['position', 'atMs', 'createdAtMs', 'changedAtMs', 'revokedAtMs']);
+const OWN = new Set(['position', 'atMs', 'createdAtMs', 'changedAtMs', 'revokedAtMs', 'nowMs']);
 
 let server: PostgresServer;
 let control: pg.Client;
@@ -62,10 +62,10 @@ function plain(answer: unknown): unknown {
 }
 
 it(
-  'B-21 PostgreSQL and SQLite give the same answers about streams and workflows',
+  'B-21 PostgreSQL and SQLite give the same answers about streams, workflows and runs',
   async () => {
     const property = fc.asyncProperty(
-      fc.array(flowStep, { maxLength: 60, size: 'max' }),
+      fc.array(flowOrRunStep, { maxLength: 60, size: 'max' }),
       async (steps) => {
         const clock = new FakeClock();
         const both = await openBoth(clock);

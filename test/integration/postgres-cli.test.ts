@@ -35,7 +35,7 @@ describe('the command line on PostgreSQL', () => {
     });
     expect(holdfast('', 'store', 'install', admin, '--grant', 'app')).toMatchObject({
       code: 0,
-      text: expect.stringMatching(/Installed version 1 in schema cli. Role app may use it/),
+      text: expect.stringMatching(/Installed version 2 in schema cli. Role app may use it/),
     });
     expect(holdfast(admin, 'store', 'install')).toMatchObject({ code: 0 });
     expect(
@@ -52,7 +52,7 @@ describe('the command line on PostgreSQL', () => {
     expect(holdfast(app, 'ls').code).toBe(0);
     expect(holdfast(app, 'targets', 'ls').code).toBe(0);
     expect(holdfast(app, 'doctor').text).toMatch(/idle_in_transaction_session_timeout is off/);
-    expect(holdfast(admin, 'store', 'status', '--json').text).toMatch(/"version": ?1/);
+    expect(holdfast(admin, 'store', 'status', '--json').text).toMatch(/"version": ?2/);
     expect(holdfast(admin, 'store', 'uninstall')).toMatchObject({
       code: 64,
       text: expect.stringMatching(/--yes/),
@@ -63,5 +63,44 @@ describe('the command line on PostgreSQL', () => {
       code: 78,
       text: expect.stringMatching(/need no installation/),
     });
+  }, 120_000);
+
+  it('B-22 fences a table for a command that knows nothing of leases', async () => {
+    const { url } = server;
+    await server.sql('CREATE TABLE report (at timestamptz DEFAULT now())');
+    const insert = ['psql', url, '-qc', 'INSERT INTO report DEFAULT VALUES'];
+    const present = 'PGOPTIONS="-c holdfast.lease=$HOLDFAST_LEASE_KEY:$HOLDFAST_FENCE" exec "$@"';
+    const runs = (key: string) =>
+      holdfast(url, 'run', key, '--', 'sh', '-c', present, 'sh', ...insert);
+    expect(holdfast(url, 'fence', 'ls').code).toBe(69);
+    expect(holdfast(url, 'store', 'install').code).toBe(0);
+    expect(holdfast(url, 'fence', 'ls')).toMatchObject({ code: 0, text: 'No table is fenced.\n' });
+    const add = ['fence', 'add', 'report', '--key', 'nightly:*'];
+    expect(holdfast(url, ...add)).toMatchObject({
+      code: 0,
+      text: 'Fenced: writes to public.report need the live lease lease:nightly:*.\n',
+    });
+    expect(holdfast(url, ...add).text).toMatch(/^Fenced already/);
+    expect(holdfast(url, 'fence', 'ls').text).toMatch(
+      /^TABLE +KEY +SINCE +STATE\npublic.report +lease:nightly:\* +\d{4}-\d\d-\d\dT\S+Z +on\n$/,
+    );
+    expect(JSON.parse(holdfast(url, 'fence', 'ls', '--json').text)).toMatchObject([
+      { table: 'public.report', key: 'lease:nightly:', isPrefix: true, isEnabled: true },
+    ]);
+    expect(runs('nightly:1')).toMatchObject({ code: 0 });
+    expect(runs('hourly')).toMatchObject({ code: 1, text: expect.stringMatching(/FENCE_MISSING/) });
+    expect(await server.sql('SELECT FROM report')).toHaveLength(1);
+    expect(holdfast(url, 'store', 'uninstall', '--yes')).toMatchObject({
+      code: 69,
+      text: expect.stringMatching(/table public.report is fenced/),
+    });
+    expect(holdfast(url, 'fence', 'rm', 'report').code).toBe(0);
+    expect(holdfast(url, 'fence', 'rm', 'report').code).toBe(1);
+    expect(holdfast(url, 'fence', 'add', 'absent')).toMatchObject({
+      code: 69,
+      text: expect.stringMatching(/there is no table public.absent/),
+    });
+    expect(holdfast(url, 'store', 'uninstall', '--yes').code).toBe(0);
+    expect(holdfast('redis://x', 'fence', 'ls').code).toBe(78);
   }, 120_000);
 });

@@ -22,7 +22,6 @@ afterAll(() => server[Symbol.asyncDispose]());
 storeConformance(
   'PostgreSQL conforms, by its address (B-21)',
   {
-    hasRuns: false,
     open: async () => {
       const store = await openPostgresStore(server.url);
       return {

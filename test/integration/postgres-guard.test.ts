@@ -149,6 +149,32 @@ describe('guard on PostgreSQL', () => {
     await store.close();
   });
 
+  it.each(['transfer', 'revoke'] as const)(
+    'B-22 a %s waits for a guarded transaction, too',
+    async (verb) => {
+      const store = await openPostgresStore(server.url);
+      const [key, holder, call] = [`lease:${newKey()}`, 'holder', { timeoutMs: 600 }];
+      const [reply] = await store.leases.acquire([{ key, holder }], {
+        ...{ ...call, ttlMs: 20_000, inbox: 'x' },
+      });
+      const fence = reply?.kind === 'granted' ? reply.fence : 0;
+      const end = async () => {
+        if (verb === 'revoke') return store.leases.revoke(key, { ...call, force: false, fence });
+        const handover = { key, holder, fence, successor: 'successor' };
+        return (await store.leases.transfer([handover], { ...call, windowMs: 5_000 }))[0];
+      };
+      const tx = await pool.connect();
+      await tx.query('BEGIN');
+      await tx.query(store.guard?.sql(key, fence) ?? '');
+      await expect(end()).rejects.toMatchObject({ code: 'STORE_REFUSED' });
+      await tx.query('COMMIT');
+      expect(await end()).toMatchObject({ kind: verb === 'revoke' ? 'revoked' : 'transferred' });
+      await expect(tx.query(store.guard?.sql(key, fence) ?? '')).rejects.toThrow(/FENCE_STALE/);
+      tx.release();
+      await store.close();
+    },
+  );
+
   it('B-22 many processes that take over from each other never commit out of the order of fences', async () => {
     await server.sql('CREATE TABLE written (n serial, fence bigint)');
     const key = `lease:${newKey()}`;
@@ -201,8 +227,9 @@ describe('guard on PostgreSQL', () => {
 
   it('B-22 refuses a transaction that it cannot run a statement in', async () => {
     const first = await instance('a');
-    const builder = Object.assign(() => Promise.resolve(), { unsafe: () => {} });
-    for (const transaction of [{}, null, 'tx', { query: {} }, builder])
+    const builder = Object.assign(() => Promise.resolve(), { raw: () => {} });
+    // A pool would run the statement in a transaction of its own.
+    for (const transaction of [{}, null, 'tx', { query: {} }, builder, pool])
       await expect(
         first.withLease(newKey(), ({ guard }) => guard(transaction as never)),
       ).rejects.toMatchObject({ code: 'CONFIG_INVALID', field: 'transaction' });
@@ -212,7 +239,7 @@ describe('guard on PostgreSQL', () => {
     const holdfast = await open(createMemoryStore());
     await holdfast.withLease('x', async ({ guard, lease }) => {
       const refusal = { code: 'GUARD_NOT_OFFERED', store: 'memory:', key: 'x' };
-      await expect(guard(pool)).rejects.toMatchObject(refusal);
+      await expect(guard({ query: async () => {} })).rejects.toMatchObject(refusal);
       expect(() => lease.guardSql()).toThrow(/fenceSql/);
     });
     await holdfast.close();

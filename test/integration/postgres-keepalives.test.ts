@@ -122,3 +122,8 @@ it('B-25 a row that a person deletes or changes is told to its keepalive', async
   await server.sql(`DELETE FROM holdfast.lease WHERE key = '${key}'`);
   expect(await keepAlive()).toMatchObject({ kind: 'kept', detached: [{ key }, { key }] });
 });
+
+it('B-25 no keepalive outlives a table of leases that a person truncates', async () => {
+  await server.sql('TRUNCATE holdfast.lease');
+  expect(await keepAlive()).toEqual({ kind: 'gone' });
+});

@@ -1,5 +1,6 @@
 import { PGlite } from '@electric-sql/pglite';
 import pg from 'pg';
+import postgres from 'postgres';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { storeConformance } from '../../testing/conformance/conformance.ts';
@@ -40,6 +41,7 @@ const ways: Record<string, { from: () => From; prefix?: string; schema?: string 
     prefix: 'team:',
     schema: 'other',
   },
+  'through an instance of postgres': { from: () => postgres(server.url) },
   'through a Pool of pg': { from: () => new pg.Pool({ connectionString: server.url }) },
 };
 
@@ -47,7 +49,6 @@ for (const [name, { from, prefix, schema }] of Object.entries(ways))
   storeConformance(
     `PostgreSQL conforms, ${name} (B-21)`,
     {
-      hasRuns: false,
       open: async () => {
         const store = await openPostgresStore(from(), { prefix });
         return {
@@ -64,7 +65,6 @@ const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, 
 storeConformance(
   'PostgreSQL conforms, through pgbouncer in transaction mode (B-21)',
   {
-    hasRuns: false,
     open: async () => {
       const options = { prefix: 'pooled:', quarantine: 'off' } as const;
       const store = await openPostgresStore(`${pgbouncer.url}?schema=pooled`, options);
@@ -82,7 +82,6 @@ afterAll(() => db.close());
 storeConformance(
   'PGlite conforms (B-21)',
   {
-    hasRuns: false,
     open: async () => {
       const store = await openPostgresStore(db);
       return {

@@ -4,6 +4,7 @@ import { Emitter } from '../../src/core/events.ts';
 import { open } from '../../src/holdfast.ts';
 import type { AcquireReply } from '../../src/store/port/lease-store.ts';
 import type { Store } from '../../src/store/port/store.ts';
+import { judge, readFacts } from '../../src/store/postgres/examination.ts';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { startPgbouncer } from '../support/pgbouncer.ts';
 import { advanceBy, MOVABLE_CLOCK } from '../support/postgres-clock.ts';
@@ -105,6 +106,64 @@ describe('a verb on PostgreSQL', () => {
     expect(new Set(grants).size).toBe(grants.length);
   });
 
+  it('B-21 a plan that was made for an empty table does not read all of a large one', async () => {
+    const reads = async () => {
+      const sql = `SELECT seq_scan, idx_scan FROM pg_stat_all_tables WHERE schemaname = 'plans' AND relname = 'lease'`;
+      const [row] = await server.sql<{ seq_scan: string; idx_scan: string }>(sql);
+      return { whole: Number(row?.seq_scan), byIndex: Number(row?.idx_scan) };
+    };
+    const store = await openPostgresStore(`${server.url}?schema=plans`);
+    for (let n = 0; n < 10; n++) {
+      const asks = Array.from({ length: 20 }, () => ({ key: newKey(), holder: 'x' }));
+      const replies = await store.leases.acquire(asks, acquireCall());
+      const tenures = asks.map((ask, i) => ({ ...ask, fence: fenceOf(replies[i]) }));
+      await store.leases.release(tenures, CALL);
+      await store.leases.acquire(asks, acquireCall());
+    }
+    // A session tells of its reads when it ends.
+    await store.close();
+    await until(async () => (await reads()).byIndex >= 400, { what: 'the sessions to end' });
+    // Two for the indexes, when the table was made.
+    expect((await reads()).whole).toBe(2);
+  });
+
+  it('B-21 a grant waits for the disk, and a release does not', async () => {
+    await server.sql(`CREATE TABLE public.written (key text, holder text, how text);
+      CREATE FUNCTION public.note() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN INSERT INTO public.written VALUES (NEW.key, NEW.holder, current_setting('synchronous_commit')); RETURN NULL; END $$;
+      CREATE TRIGGER note AFTER INSERT OR UPDATE ON holdfast.lease FOR EACH ROW EXECUTE FUNCTION public.note()`);
+    const store = await opened();
+    const key = newKey();
+    const fence = await acquire(store, key, 'x');
+    await store.leases.release([{ key, holder: 'x', fence }], CALL);
+    await acquire(store, key, 'y');
+    const sql = `SELECT holder, how FROM public.written WHERE key = '${key}'`;
+    expect(await server.sql(sql)).toEqual([
+      { holder: 'x', how: 'on' },
+      { holder: null, how: 'off' },
+      { holder: 'y', how: 'on' },
+    ]);
+    await server.sql(
+      'DROP TRIGGER note ON holdfast.lease; DROP FUNCTION public.note; DROP TABLE public.written',
+    );
+  });
+
+  it('B-21 a crash of the server undoes no grant that came after a release', async () => {
+    await using own = await startPostgres(postgresPrograms() ?? '', { isDurable: true });
+    const store = await openPostgresStore(own.url);
+    const key = newKey();
+    const fence = await acquire(store, key, 'x');
+    await store.leases.release([{ key, holder: 'x', fence }], CALL);
+    const second = await acquire(store, key, 'y');
+    await own.kill();
+    await own.restart();
+    const again = await openPostgresStore(own.url);
+    const [found] = await again.leases.read([key], CALL);
+    expect(found).toMatchObject({ kind: 'held', holder: 'y', fence: second });
+    await store.close();
+    await again.close();
+  }, 60_000);
+
   it('B-21 a late renewal does not revive a lease that has expired, though its row is there', async () => {
     const store = await opened();
     const key = newKey();
@@ -200,6 +259,33 @@ describe('a verb on PostgreSQL', () => {
         `SET TRANSACTION READ WRITE; SET LOCAL statement_timeout = 0; ALTER DATABASE postgres RESET ALL`,
       );
     }
+  });
+
+  it('B-21 a long transaction elsewhere is seen, and named with what to do', async () => {
+    const other = new pg.Client({ connectionString: server.url });
+    await other.connect();
+    await other.query('BEGIN; SELECT 1');
+    const facts = await until(
+      async () => {
+        const query = async (text: string) => {
+          const [row] = await server.sql(text);
+          return String(Object.values(row ?? {})[0]);
+        };
+        const found = await readFacts({ query });
+        return found.oldestTransactionS > 0.1 && found;
+      },
+      { what: 'the age of the transaction' },
+    );
+    await other.end();
+    const around = { isEmbedded: false, offset: null, hints: null };
+    const named = (oldestTransactionS: number) =>
+      judge({ ...facts, oldestTransactionS }, around).find(({ subject }) => subject === 'eviction');
+    expect(named(facts.oldestTransactionS)).toMatchObject({ level: 'ok' });
+    expect(named(400)).toMatchObject({
+      level: 'warn',
+      fact: 'The oldest open transaction is 400 s old.',
+      advice: expect.stringMatching(/pg_stat_activity/),
+    });
   });
 
   it('B-21 reads fences and positions as numbers, though pg gives bigint as text', async () => {

@@ -3,6 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Child, spawnChild } from '../support/child.ts';
+import {
+  type PostgresServer,
+  postgresPrograms,
+  startPostgres,
+} from '../support/postgres-server.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { leaveNothingBehind, openAt } from './support/holdfasts.ts';
 
@@ -10,12 +15,15 @@ leaveNothingBehind();
 
 let folder: string;
 let redis: RedisServer;
+let postgres: PostgresServer;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'holdfast-functions-'));
   redis = await startRedis();
+  postgres = await startPostgres(postgresPrograms() ?? '', { isDurable: true });
 });
 afterAll(async () => {
   await redis.stop();
+  await postgres[Symbol.asyncDispose]();
   rmSync(folder, { recursive: true });
 });
 
@@ -32,6 +40,7 @@ const EFFECTS = ['after-sleep', 'charge', 'close', 'reserve', 'ship-gift', 'ship
 const STORES = [
   { name: 'SQLite', url: () => `sqlite:${join(folder, 'holdfast.db')}` },
   { name: 'Redis', url: () => redis.url },
+  { name: 'PostgreSQL', url: () => postgres.url },
 ];
 
 describe.each(STORES)('a workflow function over $name', ({ name, url: urlOf }) => {

@@ -33,7 +33,7 @@ describe('maxHold', () => {
     await clock.advance(10);
     expect(signal.aborted).toBe(true);
     expect(lease.isHeld()).toBe(false);
-    expect(() => lease.assertHeld()).toThrow(/max_hold/);
+    expect(() => lease.assertHeld()).toThrow(/its maxHold has passed/);
     expect(lost).toEqual([{ reason: 'max_hold', lateMs: 0 }]);
   });
 

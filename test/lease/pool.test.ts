@@ -208,11 +208,11 @@ describe('withSlot', () => {
     const full = { code: 'POOL_FULL', pool: 'gpu', slots: 3, reason: 'held', waitedMs: 0 };
     await expect(pool.withSlot(() => 1)).rejects.toMatchObject(full);
     await expect(pool.withSlot(() => 1)).rejects.toThrow(
-      "pool 'gpu' has none of its 3 slots free: all are held. The first expires in 30000 ms unless it is renewed. Pass a longer wait",
+      "pool 'gpu' has none of its 3 slots free: all are held. The first expires in 30 s unless it is renewed. Pass a longer wait",
     );
     const waited = expect(pool.withSlot(() => 1, { wait: '2s' })).rejects.toMatchObject({
       ...{ ...full, waitedMs: 2_000 },
-      message: expect.stringContaining('Waited 2000 ms.'),
+      message: expect.stringContaining('Waited 2 s.'),
     });
     await clock.advance(2_000);
     await waited;

@@ -41,7 +41,7 @@ describe('a store in quarantine', () => {
     expect(error).toBeInstanceOf(StoreQuarantinedError);
     expect(error).not.toBeInstanceOf(LeaseHeldError);
     expect(error).toMatchObject({ code: 'STORE_QUARANTINED', key, expiresInMs: LEFT_MS });
-    expect((error as Error).message).toContain(`quarantine for ${LEFT_MS} ms`);
+    expect((error as Error).message).toContain(`quarantine for ${LEFT_MS / 1_000} s more`);
   });
 });
 

@@ -128,6 +128,8 @@ const DOINGS: readonly Doing[] = [
 /** Audited every time: a repeated request is a new order, or a new write. */
 const TRANSFER = 'POST /api/v3/targets/{id}/transfer';
 const CHANGE = 'PATCH /api/v3/targets/{id}';
+/** In workflow-runs.test.ts: a repeated signal is another one, and a restart needs a failed function. */
+const RUNS = ['POST /api/v3/workflows/{id}/signal', 'POST /api/v3/workflows/{id}/restart'];
 const UNTOLD = ['POST /api/v3/intents', 'POST /api/v3/intents/batch', 'POST /api/v3/enter'];
 
 async function doing({ after, path, body }: Doing) {
@@ -147,9 +149,9 @@ describe('what operators do', () => {
     const { app } = await operatingWorld();
     const changing = app.routes.filter(({ method }) => method !== 'GET');
     const names = changing.map(({ method, path }) => `${method} ${path}`);
-    expect([...UNTOLD, TRANSFER, CHANGE, ...DOINGS.map(({ route }) => route)].sort()).toEqual(
-      names.sort(),
-    );
+    expect(
+      [...UNTOLD, ...RUNS, TRANSFER, CHANGE, ...DOINGS.map(({ route }) => route)].sort(),
+    ).toEqual(names.sort());
   });
 
   it.each(DOINGS.map((one) => [one.route, one] as const))('is told of once: %s', async (_, one) => {
@@ -208,7 +210,7 @@ const FOREIGN = [
 ];
 
 describe('a request from the page of a stranger', () => {
-  it.each([...DOINGS.map(({ route }) => route), TRANSFER, ...UNTOLD])(
+  it.each([...DOINGS.map(({ route }) => route), TRANSFER, ...RUNS, ...UNTOLD])(
     'is refused before anything is looked at: %s',
     async (name) => {
       const { ask, calls } = await operatingWorld();

@@ -233,6 +233,8 @@ describe('GET /api/v3/targets/{id}', () => {
       isPaused: false,
       url: 'http://x/',
       everyMs: null,
+      timeoutMs: null,
+      command: null,
       fence: String(fence),
       lastResult: { at, by: MEMBER, ok: true, tookMs: 12.5, value: { up: true } },
       recent: [

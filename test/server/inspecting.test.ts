@@ -32,6 +32,8 @@ describe('GET /api/v3/about', () => {
 describe('workflows', () => {
   it('are listed in order, a page at a time', async () => {
     const { ask, holdfast, workflow } = await operatingWorld();
+    const { instanceId: instance } = holdfast;
+    const at = { createdAt: expect.any(Number), changedAt: expect.any(Number) };
     for (const id of ['a', 'z']) await (await holdfast.workflows.claim(id)).release();
     const first = await ask('GET', '/api/v3/workflows?limit=2', { token: 'read' });
     expect(first.json.workflows).toEqual([
@@ -43,6 +45,7 @@ describe('workflows', () => {
         isHeld: false,
         expiresInMs: null,
         unresolved: 0,
+        ...{ ...at, instance, run: null },
       },
       {
         id: WORKFLOW,
@@ -52,6 +55,7 @@ describe('workflows', () => {
         isHeld: true,
         expiresInMs: expect.any(Number),
         unresolved: 0,
+        ...{ ...at, instance, run: null },
       },
     ]);
     const second = await ask('GET', `/api/v3/workflows?limit=2&cursor=${first.json.cursor}`);

@@ -27,6 +27,50 @@ describe('/api/v3/targets', () => {
     expect((await ask('DELETE', '/api/v3/targets/a')).json.code).toBe('NOT_FOUND');
   });
 
+  it('B-04 takes, shows and changes the timeout of a target, and its command', async () => {
+    const { ask, holdfast } = await serverWorld();
+    const body = { id: 'a', url: URL_A, timeout: '2s', command: 'listen', data: { n: 1 } };
+    const added = await ask('POST', '/api/v3/targets', { body });
+    expect(added).toMatchObject({ status: 201, json: { timeoutMs: 2_000, command: 'listen' } });
+    expect(added.json).not.toHaveProperty('data');
+    expect(await holdfast.targets.get('a')).toMatchObject({ data: { data: { n: 1 } } });
+    const changed = await ask('PATCH', '/api/v3/targets/a', { body: { timeout: 1_500 } });
+    expect(changed.json).toMatchObject({ timeoutMs: 1_500, command: 'listen', url: URL_A });
+    expect((await ask('GET', '/api/v3/targets')).json.targets).toMatchObject([
+      { timeoutMs: 1_500, command: 'listen' },
+    ]);
+    expect((await ask('GET', '/api/v3/targets/a')).json).toMatchObject({
+      timeoutMs: 1_500,
+      command: 'listen',
+    });
+  });
+
+  it.each([
+    [{ url: URL_A, timeout: '1ms' }, 'timeout', /a poll may take from 100 ms to 24 h/],
+    [{ url: URL_A, timeout: '25h' }, 'timeout', /a poll may take from 100 ms to 24 h/],
+    [{ url: URL_A, timeout: 'soon' }, 'timeout', /a poll may take/],
+    [{ url: URL_A, timeout: true }, 'timeout', /must be milliseconds, or text such as 30s/],
+    [{ command: ['sh'] }, 'command', /must be a string/],
+    [{ command: 'sh -c id' }, 'command', /the name of a command is 1 to 32 letters/],
+    [{ command: 'default' }, 'command', /is not 'default'/],
+    [{ command: 'listen', data: [1] }, 'data', /must be an object/],
+    [{ id: 'a' }, 'url', /is required without command/],
+  ])(
+    'B-04 refuses %j, names the field and its rule, and writes nothing',
+    async (body, field, rule) => {
+      const { ask, holdfast } = await serverWorld();
+      await holdfast.targets.add({ id: 'b', url: URL_A });
+      const refused = await ask('POST', '/api/v3/targets', { body });
+      expect(refused).toMatchObject({ status: 400, json: { errors: [{ field }] } });
+      expect(refused.json.errors[0].rule).toMatch(rule);
+      if (!('id' in body)) {
+        const { status } = await ask('PATCH', '/api/v3/targets/b', { body });
+        expect(status).toBe(400);
+      }
+      expect((await holdfast.targets.list()).targets).toMatchObject([{ id: 'b', revision: 1 }]);
+    },
+  );
+
   it('lists targets in pages, in order of id, without sessions', async () => {
     const { ask } = await serverWorld();
     await ask('POST', '/api/v3/intents', { body: { type: 'stream.start', serviceRef: 'one' } });

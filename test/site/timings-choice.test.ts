@@ -81,7 +81,8 @@ describe('the calculator of timings', () => {
     expect(foreign).toEqual([]);
     expect([...seen].sort()).toEqual([
       'docs/.vitepress/theme/timings-choice.ts',
-      ...['src/core/duration.ts', 'src/core/errors.ts', 'src/core/validity.ts'],
+      ...['src/core/duration.ts', 'src/core/errors.ts', 'src/core/loss-reason.ts'],
+      ...['src/core/time-text.ts', 'src/core/validity.ts'],
       'src/lease/timings.ts',
       'src/store/port/keyspaces.ts',
     ]);

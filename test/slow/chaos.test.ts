@@ -36,3 +36,29 @@ it(
   },
   TIMEOUT_MS,
 );
+
+it(
+  'B-22 B-24 four instances on PostgreSQL, half of them behind pgbouncer, commit nothing under a fence after a higher one was granted, and no restart leads to a quarantine',
+  async () => {
+    const report = await runChaos({ topology: 'postgres', seconds: SECONDS, seed: SEED });
+    if (report.verdict.violations.length > 0)
+      throw new Error(`${summary(report)}\nthe history: ${keepHistory(report, tmpdir())}`);
+    const { states } = report.counts;
+    expect(states['commits compared: guarded writes']).toBeGreaterThan(0);
+    expect(states['commits compared: grants']).toBeGreaterThan(0);
+  },
+  TIMEOUT_MS,
+);
+
+it(
+  'B-22 a transaction that asks by SELECT instead of guard is found out by the same run within 60 s',
+  async () => {
+    const report = await runChaos({
+      ...{ topology: 'postgres', seconds: 60, seed: SEED, variant: 'naive' },
+      stopsAtViolation: true,
+    });
+    const found = report.verdict.violations.map(({ invariant }) => invariant);
+    expect(found, summary(report)).toContain('stale commit');
+  },
+  TIMEOUT_MS,
+);

@@ -15,7 +15,8 @@ export function countedStore(store: Store): { store: Store; calls: string[] } {
       },
     });
   const parts = ['leases', 'members', 'records', 'signals', 'log', 'streams', 'workflows'] as const;
-  const wrapped = [...parts, 'intents' as const].map((name) => [name, counted(store[name], name)]);
+  const more = ['intents', 'runs'] as const;
+  const wrapped = [...parts, ...more].map((name) => [name, counted(store[name], name)]);
   return {
     calls,
     store: {

@@ -13,12 +13,23 @@ import { until } from './until.ts';
 
 export interface Pgbouncer extends AsyncDisposable {
   readonly url: string;
+  readonly port: number;
+  /** SIGKILL, what is given, and a new start on the same port. */
+  restart(meanwhile?: () => Promise<unknown>): Promise<void>;
+}
+
+export interface PgbouncerOptions {
+  readonly poolSize?: number;
+  readonly pickPort?: () => Promise<number>;
 }
 
 /** Debian has it where only root looks. */
 const PROGRAM = '/usr/sbin/pgbouncer';
 
-export async function startPgbouncer(serverPort: number, poolSize = 3): Promise<Pgbouncer> {
+export async function startPgbouncer(
+  serverPort: number,
+  { poolSize = 3, pickPort = freePort }: PgbouncerOptions = {},
+): Promise<Pgbouncer> {
   const { env } = thisMachine;
   requirePrograms({ ...thisMachine, env: { ...env, PATH: `${env.PATH}:/usr/sbin` } }, [
     'pgbouncer',
@@ -26,7 +37,7 @@ export async function startPgbouncer(serverPort: number, poolSize = 3): Promise<
   const dir = mkdtempSync(join(tmpdir(), 'holdfast-pgb-'));
   const forget = atExit(() => rmSync(dir, { recursive: true, force: true }));
   chmodSync(dir, 0o777);
-  const port = await freePort();
+  const port = await pickPort();
   const settings = [
     '[databases]',
     `postgres = host=127.0.0.1 port=${serverPort} user=postgres`,
@@ -41,20 +52,37 @@ export async function startPgbouncer(serverPort: number, poolSize = 3): Promise<
   ];
   const file = join(dir, 'pgbouncer.ini');
   writeFileSync(file, settings.join('\n'));
-  const [program = '', ...args] = unprivileged([PROGRAM, file]);
-  const child: ChildProcess = spawn(program, args, { stdio: 'ignore' });
-  killAtExit(child);
-  await until(() => isOpen(port), { what: 'pgbouncer to listen', deadlineMs: 10_000, every: 20 });
+  let child = await serve(file, port);
+  const kill = async () => {
+    const gone = once(child, 'exit');
+    child.kill('SIGKILL');
+    await gone;
+  };
   return {
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,
+    port,
+    async restart(meanwhile = async () => {}) {
+      await kill();
+      try {
+        await meanwhile();
+      } finally {
+        child = await serve(file, port);
+      }
+    },
     async [Symbol.asyncDispose]() {
-      const gone = once(child, 'exit');
-      child.kill('SIGKILL');
-      await gone;
+      await kill();
       rmSync(dir, { recursive: true, force: true });
       forget();
     },
   };
+}
+
+async function serve(file: string, port: number): Promise<ChildProcess> {
+  const [program = '', ...args] = unprivileged([PROGRAM, file]);
+  const child = spawn(program, args, { stdio: 'ignore' });
+  killAtExit(child);
+  await until(() => isOpen(port), { what: 'pgbouncer to listen', deadlineMs: 10_000, every: 20 });
+  return child;
 }
 
 function isOpen(port: number): Promise<boolean> {

@@ -53,6 +53,15 @@ export async function thawProcess(pid: number): Promise<void> {
   await until(() => !isStopped(pid), { what: `process ${pid} to go on`, every: 1 });
 }
 
+/** Whether it has ended. One that its parent has not asked about yet counts as ended. */
+export function isGone(pid: number): boolean {
+  try {
+    return stateOf(pid).startsWith('Z');
+  } catch {
+    return true;
+  }
+}
+
 /** Whether it stands still now. */
 export function isStopped(pid: number): boolean {
   return stateOf(pid).startsWith('T');

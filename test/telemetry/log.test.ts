@@ -88,7 +88,7 @@ describe('the log of an instance', () => {
     expect(entries().map(({ msg }) => msg)).toEqual([
       'released device-7 after 1 min 1 s',
       'handed device-7 to api-00c0ffee',
-      'lost device-7 (expired) after 29 s',
+      'lost device-7 after 29 s: it was not renewed in time',
     ]);
   });
 

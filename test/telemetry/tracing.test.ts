@@ -194,7 +194,7 @@ describe('a poll', () => {
     await clock.advance(1_100);
     const [event] = named('holdfast.poll')[0]?.events ?? [];
     expect(event?.name).toBe('stopped');
-    expect(event?.attributes?.['holdfast.why']).toContain('longer than 1000 ms');
+    expect(event?.attributes?.['holdfast.why']).toContain('longer than 1 s');
     await close(clock, holdfast);
   });
 });

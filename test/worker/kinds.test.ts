@@ -1,6 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { StoreUnreachableError } from '../../src/core/errors.ts';
 import type { Start } from '../../src/intents/intent.ts';
 import type { KindContext, KindDeclarations } from '../../src/intents/kind.ts';
+import type { Store } from '../../src/store/port/store.ts';
 import { workerWorld } from '../support/worker-world.ts';
 import { FakeCommands } from './support/fake-commands.ts';
 
@@ -29,6 +31,16 @@ function kindWorld(declared: KindDeclarations) {
   const call = (number: number) =>
     world.until(() => calls[number - 1], `call ${number} of a function`);
   return { ...world, start, calls, call };
+}
+
+/** Has the store refuse every change of a session until `allow` is called. */
+function refuseAdvances({ intents }: Store) {
+  const refusing = { refused: 0, allow: () => spy.mockRestore() };
+  const spy = vi.spyOn(intents, 'advance').mockImplementation(async () => {
+    refusing.refused++;
+    throw new StoreUnreachableError({ store: 'memory', operation: 'advance', why: 'no memory' });
+  });
+  return refusing;
 }
 
 describe('a worker of declared kinds', () => {
@@ -185,6 +197,91 @@ describe('a session that fails', () => {
     await world.stop(id);
     expect(await world.reaches(id, 'ENDED')).toMatchObject({ reason: 'R_STOPPED' });
     expect(world.calls).toHaveLength(1);
+  });
+
+  it('B-11 counts a failure before a worker that stops hands the session over', async () => {
+    const world = kindWorld({ job: { tries: 2 } });
+    const first = await world.worker({ ttl: '10s' });
+    await first.worker.start();
+    const id = await world.start('job');
+    await world.reaches(id, 'RUNNING');
+    const advance = refuseAdvances(first.store);
+    (await world.call(1)).fail('one');
+    await world.until(() => advance.refused > 0, 'the store has refused the failure');
+    const stopping = first.worker.stop({ within: '20s' });
+    await world.clock.advance(1_000);
+    expect((await world.lease(`kind:job:${id}`)).kind).toBe('held');
+    advance.allow();
+    await world.until(async () => (await world.session(id)).worker === null, 'it was handed over');
+    await stopping;
+    expect(await world.session(id)).toMatchObject({ state: 'RUNNING', failures: 1 });
+    expect((await world.lease(`kind:job:${id}`)).kind).toBe('free');
+    await (await world.worker({ ttl: '10s' })).worker.start();
+    const second = await world.call(2);
+    expect(second.context.attempt).toBe(2);
+    second.fail('two');
+    expect(await world.reaches(id, 'ENDED')).toMatchObject({ reason: 'R_PIPELINE_FAILED' });
+    await world.clock.advance(300_000);
+    expect(world.calls).toHaveLength(2);
+  });
+
+  it('B-11 I-11 keeps its lease until it expires if a failure cannot be counted, and then counts a loss', async () => {
+    const world = kindWorld({ job: { tries: 2 } });
+    const first = await world.worker({ ttl: '10s' });
+    await first.worker.start();
+    const id = await world.start('job');
+    await world.reaches(id, 'RUNNING');
+    const advance = refuseAdvances(first.store);
+    (await world.call(1)).fail('one');
+    await world.until(() => advance.refused > 0, 'the store has refused the failure');
+    const stopping = first.worker.stop({ within: '1s' });
+    await world.clock.advance(2_000);
+    await stopping;
+    expect((await world.lease(`kind:job:${id}`)).kind).toBe('held');
+    await (await world.worker({ ttl: '10s' })).worker.start();
+    (await world.call(2)).fail('two');
+    const ended = await world.reaches(id, 'ENDED');
+    expect(ended).toMatchObject({ reason: 'R_PIPELINE_FAILED', losses: 1 });
+    await world.clock.advance(300_000);
+    expect(world.calls).toHaveLength(2);
+  });
+
+  it('B-11 ends as its pipeline ended, even if the worker is told to stop while the store does not answer', async () => {
+    const world = kindWorld({ job: {} });
+    const first = await world.worker({ ttl: '10s' });
+    await first.worker.start();
+    const advance = first.store.intents.advance.bind(first.store.intents);
+    vi.spyOn(first.store.intents, 'advance').mockImplementation(async (id, step, call) => {
+      if (step.state === 'RUNNING') await world.clock.sleep(2_000);
+      return await advance(id, step, call);
+    });
+    const id = await world.start('job');
+    (await world.call(1)).end('done');
+    await world.settle();
+    const stopping = first.worker.stop({ within: '20s' });
+    const ended = await world.reaches(id, 'ENDED');
+    expect(ended).toMatchObject({ reason: 'R_PIPELINE_ENDED', detail: { result: 'done' } });
+    await stopping;
+    await (await world.worker({ ttl: '10s' })).worker.start();
+    await world.clock.advance(60_000);
+    expect(world.calls).toHaveLength(1);
+  });
+
+  it('I-11 keeps its lease until it expires if the worker stops while the store does not know that it ended', async () => {
+    const world = kindWorld({ job: {} });
+    const { worker, store } = await world.worker({ ttl: '10s' });
+    await worker.start();
+    const id = await world.start('job');
+    await world.reaches(id, 'RUNNING');
+    const advance = refuseAdvances(store);
+    (await world.call(1)).end('done');
+    await world.until(() => advance.refused > 0, 'the store has refused the end');
+    const stopping = worker.stop({ within: '1s' });
+    await world.clock.advance(2_000);
+    await stopping;
+    expect((await world.lease(`kind:job:${id}`)).kind).toBe('held');
+    await world.clock.advance(10_000);
+    expect((await world.lease(`kind:job:${id}`)).kind).toBe('free');
   });
 
   it('B-11 ends with R_TIME_LIMIT when its time is over, and is told to end', async () => {

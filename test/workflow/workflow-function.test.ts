@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { stepViews } from '../../src/workflow/kept-step.ts';
 import type { Orchestrator } from '../../src/workflow/orchestrator.ts';
 import type { WorkflowFunctionOptions } from '../../src/workflow/workflow-function.ts';
 import type { StepContext } from '../../src/workflow/workflow-run.ts';
@@ -111,6 +112,16 @@ for (const kind of [inMemory, onSqlite])
       expect(await world.outcome(fulfil.result('order-7'))).toEqual(EXPECTED);
       expect(sink.effects).toEqual(EFFECTS);
       expect(sink.tried).toEqual(EFFECTS);
+    });
+
+    it('B-22 a step is given guard, which this store does not offer', async () => {
+      const world = await make(kind);
+      const one = await world.actor();
+      const charge = (order: Orchestrator) =>
+        order.step('charge', ({ guard }) => codeOf(guard(async () => {})));
+      const charged = await one.holdfast.workflow('charge', charge).run();
+      await charged.start('order-7', {});
+      expect(await world.outcome(charged.result('order-7'))).toBe('GUARD_NOT_OFFERED');
     });
 
     it('B-19 a function whose instance dies at any line is continued by another', async () => {
@@ -373,6 +384,55 @@ describe('WorkflowFunction', () => {
     await fn.start('w', null);
     const ended = await world.outcome(fn.result('w'));
     expect(ended).toEqual(['caught', 'flaky', 'flaky', 'flaky']);
+  });
+
+  it('B-19 a step that fails in every try is no progress: the function fails after its tries', async () => {
+    let runs = 0;
+    const { world, fn, workflows } = await run(
+      async (order) => {
+        runs++;
+        await order.step('kept', () => 1);
+        await order.step('ship', () => {
+          throw new Error('no such address');
+        });
+      },
+      { retry: { tries: 3, backoff: '1s' } },
+    );
+    await fn.start('w', null);
+    const error = await world.outcome(fn.result('w').catch((e: unknown) => e));
+    expect(error).toMatchObject({ code: 'WORKFLOW_FAILED', tries: 3 });
+    expect((await workflows.get('w'))?.run).toMatchObject({ phase: 'failed', tries: 3 });
+    expect(runs).toBe(3);
+  });
+
+  it('B-20 a step keeps its failed tries with their errors, and each is an event', async () => {
+    const { world, one, fn, workflows } = await run((order) =>
+      order.step(
+        'charge',
+        ({ tries }) => {
+          if (tries < 14) throw new Error(`bank is away ${tries}`);
+          return 'receipt';
+        },
+        { retry: { tries: 20, backoff: '1s..1s' } },
+      ),
+    );
+    const told: object[] = [];
+    one.holdfast.on('step.failed', (facts) => told.push(facts));
+    await fn.start('w', null);
+    expect(await world.outcome(fn.result('w'))).toBe('receipt');
+    expect(told).toHaveLength(13);
+    expect(told[0]).toMatchObject({
+      workflow: 'w',
+      step: 'charge',
+      tries: 1,
+      why: 'bank is away 1',
+    });
+    const loaded = await workflows.steps('w');
+    const [view] = stepViews('w', loaded ?? { run: null, steps: [] }, []);
+    expect(view).toMatchObject({ state: 'done', tries: 14, value: 'receipt', error: null });
+    expect(view?.tookMs).toBeGreaterThan(0);
+    expect(view?.failed.map(({ tries }) => tries)).toEqual([4, 5, 6, 7, 8, 9, 10, 11, 12, 13]);
+    expect(view?.failed.at(-1)?.error).toBe('bank is away 13');
   });
 
   it('B-16 a step is tried as often as it is told to, with one idempotency key', async () => {

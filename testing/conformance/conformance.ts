@@ -30,21 +30,16 @@ export interface ConformanceHarness {
   it(name: string, run: () => Promise<void>): void;
 }
 
-/**
- * Everything: both layers of the port. Of a store with `hasRuns: false`, all but the checks of
- * workflow functions.
- */
+/** Everything: both layers of the port. */
 export function storeConformance(
   name: string,
-  source: { open: () => Promise<ConformanceStore>; hasRuns?: boolean },
+  source: { open: () => Promise<ConformanceStore> },
   harness: ConformanceHarness,
 ): void {
   harness.describe(name, () => {
     const check = checkOf(source, harness);
     coordination(check);
     work(check);
-    if (source.hasRuns ?? true) running(check);
-    else lackingRuns(check);
   });
 }
 
@@ -95,16 +90,11 @@ function work(check: Check): void {
   workflowKeepalives(check);
   processing(check);
   resulting(check);
+  running(check);
   bounding(check);
   const checkInTurn = inTurn(check);
   accepting(checkInTurn);
   accounting(checkInTurn);
-}
-
-function lackingRuns(check: Check): void {
-  check('says that it keeps no runs of workflow functions', async (kit) => {
-    assert.equal(kit.store.runs, undefined);
-  });
 }
 
 function acquiring(check: Check): void {

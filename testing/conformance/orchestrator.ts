@@ -39,6 +39,10 @@ export class Orchestrator {
     return workflowKey(this.id);
   }
 
+  get inbox(): string {
+    return this.kit.topic('orchestrator');
+  }
+
   get ref() {
     return { leaseId: this.leaseId, epoch: this.epoch, read: [] as string[] };
   }
@@ -49,8 +53,7 @@ export class Orchestrator {
   }
 
   async tryBegin(resume = false): Promise<BeginReply> {
-    const { leaseId, fence } = this;
-    const inbox = this.kit.topic('orchestrator');
+    const { leaseId, fence, inbox } = this;
     const reply = await this.store.begin(this.id, { leaseId, fence, inbox, resume }, CALL);
     if (reply.kind === 'begun') this.epoch = reply.workflow.epoch;
     return reply;

@@ -4,7 +4,6 @@ import {
   type PauseStep,
   RUN_SIGNALS_MOST,
   RUN_STEPS_MOST,
-  type RunStore,
   runTopic,
 } from '../../src/store/port/run-store.ts';
 import { CALL, type Check, type Kit, SHORT_MS } from './kit.ts';
@@ -20,16 +19,11 @@ export function running(check: Check): void {
   pausing(check);
 }
 
-function runsOf({ store }: Kit): RunStore {
-  assert(store.runs !== undefined, 'the store keeps runs of workflow functions');
-  return store.runs;
-}
-
 const nameOf = (kit: Kit) => kit.topic('fulfil');
 
 async function started(kit: Kit, name = 'a', input: unknown = { n: 1 }): Promise<string> {
   const { id } = new Orchestrator(kit, { name });
-  const reply = await runsOf(kit).start(id, { function: nameOf(kit), input }, CALL);
+  const reply = await kit.store.runs.start(id, { function: nameOf(kit), input }, CALL);
   assert.deepEqual(reply, { kind: 'started' });
   return id;
 }
@@ -42,29 +36,29 @@ async function held(kit: Kit, name = 'a'): Promise<Orchestrator> {
 }
 
 async function given(kit: Kit, { most = 10, graceMs = 60_000 } = {}): Promise<string[]> {
-  const reply = await runsOf(kit).due([nameOf(kit)], { ...CALL, most, graceMs });
+  const reply = await kit.store.runs.due([nameOf(kit)], { ...CALL, most, graceMs });
   return reply.runs.map(({ id }) => id);
 }
 
 const nextInMs = async (kit: Kit) =>
-  (await runsOf(kit).due([nameOf(kit)], { ...CALL, most: 0, graceMs: 1 })).nextInMs;
+  (await kit.store.runs.due([nameOf(kit)], { ...CALL, most: 0, graceMs: 1 })).nextInMs;
 
 function keep(flow: Orchestrator, name: string, more: Partial<KeepStep> = {}) {
   const step = { leaseId: flow.leaseId, name, kind: 'step', isDone: true, value: name } as const;
-  return runsOf(flow.kit).keep(flow.id, { ...step, ...more }, CALL);
+  return flow.kit.store.runs.keep(flow.id, { ...step, ...more }, CALL);
 }
 
 function pause(flow: Orchestrator, more: Partial<PauseStep> = {}) {
   const step = { phase: 'suspended', signalCount: 0, wakeInMs: null, tries: 0 } as const;
   const rest = { leaseId: flow.leaseId, waits: null, value: null, forgets: [] };
-  return runsOf(flow.kit).pause(flow.id, { ...step, ...rest, ...more }, CALL);
+  return flow.kit.store.runs.pause(flow.id, { ...step, ...rest, ...more }, CALL);
 }
 
 const signal = (kit: Kit, id: string, signalId: string, value: unknown = null) =>
-  runsOf(kit).signal(id, { id: signalId, name: 'approved', value }, CALL);
+  kit.store.runs.signal(id, { id: signalId, name: 'approved', value }, CALL);
 
 async function load(kit: Kit, id: string) {
-  const found = await runsOf(kit).load(id, CALL);
+  const found = await kit.store.runs.load(id, CALL);
   assert(found !== null);
   return found;
 }
@@ -72,7 +66,7 @@ async function load(kit: Kit, id: string) {
 function starting(check: Check): void {
   check('B-19 starts a run once, and finds it afterwards', async (kit) => {
     const id = await started(kit);
-    const again = await runsOf(kit).start(id, { function: 'other', input: 2 }, CALL);
+    const again = await kit.store.runs.start(id, { function: 'other', input: 2 }, CALL);
     assert.deepEqual(again, { kind: 'found', function: nameOf(kit) });
     const { run, input, steps, signals, signalCount } = await load(kit, id);
     assert.deepEqual([run?.phase, run?.tries, input], ['running', 0, { n: 1 }]);
@@ -85,11 +79,11 @@ function starting(check: Check): void {
   });
   check('B-19 finds a workflow that no function runs', async (kit) => {
     const flow = await begun(kit);
-    const reply = await runsOf(kit).start(flow.id, { function: 'f', input: null }, CALL);
+    const reply = await kit.store.runs.start(flow.id, { function: 'f', input: null }, CALL);
     assert.deepEqual(reply, { kind: 'found', function: null });
     assert.deepEqual((await load(kit, flow.id)).run, null);
-    assert.deepEqual(await runsOf(kit).read([flow.id, 'absent'], CALL), [null, null]);
-    assert.equal(await runsOf(kit).load(kit.topic('absent'), CALL), null);
+    assert.deepEqual(await kit.store.runs.read([flow.id, 'absent'], CALL), [null, null]);
+    assert.equal(await kit.store.runs.load(kit.topic('absent'), CALL), null);
   });
   check('B-19 tells who listens that a run is due', async (kit) => {
     const heard: string[] = [];
@@ -114,7 +108,7 @@ function starting(check: Check): void {
     await signal(kit, flow.id, 's');
     await kit.release(flow.key, flow.leaseId, flow.fence);
     assert.equal(await kit.store.workflows.remove(flow.id, CALL), 'removed');
-    assert.equal(await runsOf(kit).load(flow.id, CALL), null);
+    assert.equal(await kit.store.runs.load(flow.id, CALL), null);
     await started(kit);
     const { steps, signals } = await load(kit, flow.id);
     assert.deepEqual([steps, signals], [[], []]);
@@ -281,7 +275,7 @@ function signalling(check: Check): void {
   check('B-18 keeps no signal to a workflow that does not exist', async (kit) => {
     const id = kit.topic('absent');
     assert.deepEqual(await signal(kit, id, 'one'), { kind: 'absent' });
-    assert.equal(await runsOf(kit).load(id, CALL), null);
+    assert.equal(await kit.store.runs.load(id, CALL), null);
   });
   check('B-18 a signal makes a suspended run due', async (kit) => {
     const flow = await held(kit);
@@ -307,7 +301,7 @@ function pausing(check: Check): void {
       kind: 'done',
     });
     await kit.release(flow.key, flow.leaseId, flow.fence);
-    const [run] = await runsOf(kit).read([flow.id], CALL);
+    const [run] = await kit.store.runs.read([flow.id], CALL);
     assert.deepEqual([run?.phase, run?.waits], ['suspended', { sleep: 'nap' }]);
     assert(run?.dueInMs && run.dueInMs > 0 && run.dueInMs <= SHORT_MS, JSON.stringify(run));
     const nextMs = await nextInMs(kit);
@@ -337,10 +331,10 @@ function pausing(check: Check): void {
     const flow = await held(kit);
     await pause(flow, { phase: 'done', value: { receipt: 7 } });
     await kit.release(flow.key, flow.leaseId, flow.fence);
-    const [run] = await runsOf(kit).read([flow.id], CALL);
+    const [run] = await kit.store.runs.read([flow.id], CALL);
     assert.deepEqual([run?.phase, run?.value, run?.dueInMs], ['done', { receipt: 7 }, null]);
     assert.deepEqual(await signal(kit, flow.id, 'late'), { kind: 'ended' });
-    assert.deepEqual(await runsOf(kit).restart(flow.id, CALL), {
+    assert.deepEqual(await kit.store.runs.restart(flow.id, CALL), {
       kind: 'not-failed',
       phase: 'done',
     });
@@ -360,11 +354,11 @@ function pausing(check: Check): void {
       steps.map(({ name }) => name),
       ['kept'],
     );
-    const reply = await runsOf(kit).restart(flow.id, CALL);
+    const reply = await kit.store.runs.restart(flow.id, CALL);
     assert.deepEqual(reply, { kind: 'restarted', function: nameOf(kit) });
     assert.deepEqual(await given(kit), [flow.id]);
     assert.equal((await load(kit, flow.id)).run?.tries, 0);
-    const absent = await runsOf(kit).restart(kit.topic('absent'), CALL);
+    const absent = await kit.store.runs.restart(kit.topic('absent'), CALL);
     assert.deepEqual(absent, { kind: 'absent' });
   });
 }

@@ -159,8 +159,8 @@ function revokingTenures(check: Check): void {
     const renewed = await kit.renew(flow.key, flow.leaseId);
     assert(renewed.kind === 'vanished' && renewed.revoked);
     assert.deepEqual(await flow.update('late'), { kind: 'not-held', leaseId: null });
-    const { leaseId, parked, epoch } = (await flow.read()) ?? {};
-    assert.deepEqual([leaseId, parked, epoch], [null, 1, 1]);
+    const { leaseId, inbox: of, parked, epoch } = (await flow.read()) ?? {};
+    assert.deepEqual([leaseId, of, parked, epoch], [null, null, 1, 1]);
     assert.deepEqual(await flow.take(), []);
   });
   check('W-11 finds no tenure of a lease id that is unknown, or over', async (kit) => {

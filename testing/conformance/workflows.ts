@@ -24,6 +24,7 @@ function beginning(check: Check): void {
     assert.deepEqual(rest, {
       id: flow.id,
       leaseId: flow.leaseId,
+      inbox: flow.inbox,
       epoch: 0,
       state: 'initialized',
       unresolved: 0,

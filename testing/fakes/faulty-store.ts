@@ -59,7 +59,7 @@ export function faultyStore(store: Store, clock: Clock): { store: Store; faults:
     streams: faultyStreams(store.streams, through),
     workflows: faultyWorkflows(store.workflows, through),
     intents: faultyIntents(store.intents, through),
-    ...(store.runs !== undefined && { runs: faultyRuns(store.runs, through) }),
+    runs: faultyRuns(store.runs, through),
     signals,
     examine: () => store.examine(),
     close: () => store.close(),

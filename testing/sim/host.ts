@@ -84,7 +84,7 @@ export class SimHost {
     this.#asleepUntilMs = nowMs + ms;
     this.#sleptMs += addedMs;
     this.#shifts.push({ atMs: nowMs, ms: addedMs, isSleep: true });
-    for (const process of this.processes) process.freeze(ms);
+    for (const process of this.processes) process.fallAsleep(ms, addedMs);
   }
 }
 
@@ -236,6 +236,15 @@ export class SimProcess implements Clock {
     if (wasFrozen) return;
     this.#isThawing = true;
     this.#timeline.at(this.#thawMs, () => this.#thaw());
+  }
+
+  /**
+   * Its machine sleeps for `ms`, which is `addedMs` more than before. A frozen process thaws that
+   * much later: it may have read the clock of its thaw already, and a monotonic clock never goes
+   * back.
+   */
+  fallAsleep(ms: number, addedMs: number): void {
+    this.freeze(this.isFrozen ? this.frozenForMs + addedMs : ms);
   }
 
   /** It is gone, and all it was going to do. */

@@ -6,7 +6,7 @@
  */
 
 import { LeaseLostError } from '../../src/core/errors.ts';
-import { Emitter, type EventName } from '../../src/core/events.ts';
+import { Emitter, type EventName, type Events } from '../../src/core/events.ts';
 import type { PollContext } from '../../src/fleet/poll/poll-scheduler.ts';
 import type { Poller } from '../../src/fleet/poller.ts';
 import type { RunContext } from '../../src/fleet/run/task-scheduler.ts';
@@ -143,6 +143,7 @@ const WATCHED: readonly EventName[] = [
   'secret.differs',
   'sweep.failed',
   'session.advanced',
+  'pipeline.retried',
   'run.exited',
   'run.silent',
   'run.stuck',
@@ -394,13 +395,17 @@ export class SimInstance {
   }
 
   #listener(name: EventName): (facts: object) => void {
-    const { counters, trace } = this.#parts;
+    const { counters, trace, audit } = this.#parts;
     return (facts: { leaseClass?: string; key?: string; reason?: string }) => {
       if (this.process.isDead) return;
       const { leaseClass, key = '', reason } = facts;
       counters.add(reason === undefined ? name : `${name}: ${reason}`);
       trace.note(this.process.name, name, facts);
       if (name === 'store.connected') this.#connected();
+      if (name === 'pipeline.retried') {
+        const { session, inMs } = facts as Events['pipeline.retried'];
+        audit.workers?.retried(session, inMs, this.process);
+      }
       const { target } = facts as { target?: string };
       const task = this.#tasks.get(target ?? key);
       if (name === 'run.stuck' && task !== undefined) task.isStuck = true;

@@ -96,7 +96,9 @@ export class IntentCrew implements Gateway {
     const { apiLeases, graceMs } = setting;
     this.#pipelines = new Pipelines({ ...parts, graceMs });
     const [machine = ''] = process.name.split('.', 1);
-    const taken = takenKinds(machine);
+    // Two processes of one name: whichever gets it takes the same kinds.
+    const seat = setting.isNameShared && machine === 'i1' ? 'i0' : machine;
+    const taken = takenKinds(seat);
     const kinds = readKinds({
       job: { run: this.#pipelines.ofKind(taken), tries: SIM_TRIES, timeLimit: TIME_LIMIT_MS },
       rare: { run: this.#pipelines.ofKind(taken), tries: SIM_TRIES },
@@ -106,8 +108,7 @@ export class IntentCrew implements Gateway {
     this.#leases = new Leases(own, store.leases.maxTtls ?? DEFAULT_MAX_TTLS);
     const host = new SimWorkerHost(process, machine);
     const environment = { host, prefix: '', kinds, commands: noCommands };
-    const isSecond = setting.isNameShared && machine === 'i1';
-    const name = `worker-${isSecond ? 'i0' : machine}`;
+    const name = `worker-${seat}`;
     this.#hire = () =>
       new Worker(own, this.#leases, environment, { ...this.#options(name), kinds: taken });
     this.#worker = this.#hire();

@@ -106,12 +106,13 @@ export class Pipelines {
     counters.add('pipeline begun');
     const isDeaf = this.#oneIn(DEAF_ONE_IN);
     audit.intents?.ran(session, isDeaf);
-    if (this.#oneIn(THROWS_ONE_IN)) {
-      counters.add('pipeline threw');
-      throw new Error('simulated');
-    }
     const isValid = () => isAllowed(context);
     const run = audit.workers?.begun({ process, session, things, isDeaf, isValid });
+    if (this.#oneIn(THROWS_ONE_IN)) {
+      counters.add('pipeline threw');
+      run?.over(true);
+      throw new Error('simulated');
+    }
     if (isDeaf) this.#deaf++;
     return this.#work(target, context, () => run?.beat())
       .catch((error: unknown) => this.#end(error, context, isDeaf))

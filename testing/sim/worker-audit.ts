@@ -5,12 +5,13 @@
  * - **slots**: no two pipelines run at once on one slot, for one channel or for one session, in one
  *   process or in several. A pipeline that may not continue has ended before the next begins,
  *   unless its process was frozen: then it has one step, and the time that stopping takes. A worker
- *   releases a lease only after the pipeline on it has ended and the store knows that. Nothing runs
- *   for a session that has ended, and if nothing is wrong, no lease of it is held. A worker that
- *   frees a tenure was granted it, or can know that its holder is dead. After a TTL a session that
- *   has ended has no lease left;
+ *   releases a lease only after the pipeline on it has ended or failed and the store knows that.
+ *   Nothing runs for a session that has ended, and if nothing is wrong, no lease of it is held. A
+ *   worker that frees a tenure was granted it, or can know that its holder is dead. After a TTL a
+ *   session that has ended has no lease left;
  * - **healing**: once nothing is wrong any more, every `RUNNING` session runs on the worker that
- *   the store names, and no slot stays taken without a session.
+ *   the store names, or is about to be tried again there, and no slot stays taken without a
+ *   session.
  */
 import type { Reply } from '../../src/store/redis/client/wire.ts';
 import type { Invariant } from './audit.ts';
@@ -124,6 +125,15 @@ export class WorkerAudit {
       if (isByItself && !process.isDead) remember(this.#done, session, { atMs, process });
     };
     return { beat, over };
+  }
+
+  /**
+   * The store has counted a failure, and the worker begins the pipeline again after a pause: until
+   * then it may hand the session over, and nothing of it runs.
+   */
+  retried(session: string, inMs: number, process: SimProcess): void {
+    this.#done.delete(session);
+    remember(this.#beats, session, { atMs: this.#parts.nowMs() + inMs, process });
   }
 
   /** A process is gone: nothing of it runs any more. */

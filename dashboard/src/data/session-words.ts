@@ -69,6 +69,10 @@ export interface ProgressFact {
 
 /** Reports are any JSON. Of larger ones the first so many facts are shown; the rest is in the raw report. */
 const MOST_FACTS = 12;
+/** Of one fact, in characters. */
+const MOST_TEXT = 300;
+/** Of all on one line. */
+const MOST_LINE = 200;
 
 /** A report as facts with readable names; a single value has no name. Empty for nothing. */
 export function progressFacts(
@@ -76,7 +80,8 @@ export function progressFacts(
   spanOf: (ms: number) => string,
 ): readonly ProgressFact[] {
   if (progress === undefined || progress === null) return [];
-  if (typeof progress !== 'object') return [{ name: '', value: String(progress) }];
+  if (typeof progress !== 'object')
+    return [{ name: '', value: cutAt(String(progress), MOST_TEXT) }];
   return Object.entries(progress)
     .slice(0, MOST_FACTS)
     .map(([key, value]) => ({ name: nameOfKey(key), value: textOf(key, value, spanOf) }));
@@ -84,9 +89,19 @@ export function progressFacts(
 
 /** The same on one line: `running for 16 s · frame 1,204`. */
 export function progressLine(progress: unknown, spanOf: (ms: number) => string): string {
-  return progressFacts(progress, spanOf)
+  const line = progressFacts(progress, spanOf)
     .map(({ name, value }) => `${name} ${value}`.trim())
     .join(' · ');
+  return cutAt(line, MOST_LINE);
+}
+
+function cutAt(text: string, most: number): string {
+  return text.length > most ? `${text.slice(0, most)} …` : text;
+}
+
+/** Which try of a session runs, or was the last: a worker that was lost and a failure are one each. */
+export function attemptOf({ losses, failures }: Pick<RunSession, 'losses' | 'failures'>): number {
+  return losses + failures + 1;
 }
 
 const MS_AT_END = /(?:Ms|_ms|Millis)$/;
@@ -106,5 +121,5 @@ function textOf(key: string, value: unknown, spanOf: (ms: number) => string): st
   if (typeof value === 'number' && MS_AT_END.test(key)) return spanOf(value);
   if (typeof value === 'number') return value.toLocaleString('en');
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
-  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
+  return cutAt(typeof value === 'string' ? value : (JSON.stringify(value) ?? ''), MOST_TEXT);
 }

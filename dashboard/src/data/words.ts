@@ -1,5 +1,5 @@
 /** Times and amounts, for people. */
-import { exactly, spanOf } from '../../../src/telemetry/span.ts';
+import { exactly, spanOf } from '../../../src/core/time-text.ts';
 
 export { exactly, spanOf };
 
@@ -20,6 +20,14 @@ export function moment(wallMs: number): string {
 
 export function counted(count: number, noun: string): string {
   return `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** `812 B`, `3.4 kB`. */
+export function sizeText(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} B`;
+  return bytes < 1_000_000
+    ? `${(bytes / 1_000).toFixed(1)} kB`
+    : `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
 
 /** As typed in a shell: quoted where it has to be. */

@@ -13,6 +13,7 @@ import { sentenceFor } from '../data/sentence.ts';
 import { sessionLabel } from '../data/session-lookup.ts';
 import { rememberSessions } from '../data/session-names.ts';
 import {
+  attemptOf,
   progressFacts,
   reasonText,
   refOf,
@@ -163,7 +164,12 @@ function Facts({ session, onStopped }: { session: RunSession; onStopped(): void 
             {slot === null ? 'none' : <a href={hrefOf('leases', slot)}>{slot}</a>}
           </Fact>
           <Fact name="Lost workers">{lossWords(losses, 'params' in session)}</Fact>
-          {failures > 0 && <Fact name="Tried again">{counted(failures, 'time')}</Fact>}
+          {'params' in session && (
+            <Fact name="Attempt">
+              {attemptOf(session)}
+              {failures > 0 && `: ${counted(failures, 'time')} failed and tried again`}
+            </Fact>
+          )}
           {outcome !== null && <Fact name="Outcome">{outcomeText(outcome)}</Fact>}
           <Fact name="Created">{moment(Date.parse(session.createdAt))}</Fact>
           <Fact name="Changed">
@@ -205,6 +211,7 @@ function Params({ params }: { params: unknown }) {
           <code>{value}</code>
         </div>
       ))}
+      {facts.length > 0 && <Raw value={params} />}
     </Fact>
   );
 }
@@ -269,11 +276,24 @@ function Progress({ progress }: { progress: unknown }) {
           </Fact>
         ))}
       </dl>
-      <details class="work-raw">
-        <summary class="quiet small">Show JSON</summary>
-        <pre class="work-text">{JSON.stringify(progress, null, 2)}</pre>
-      </details>
+      <Raw value={progress} />
     </>
+  );
+}
+
+/** Longer JSON is cut off; the API has all of it. */
+const MOST_JSON = 16_384;
+
+function Raw({ value }: { value: unknown }) {
+  const json = JSON.stringify(value, null, 2) ?? '';
+  return (
+    <details class="work-raw">
+      <summary class="quiet small">Show JSON</summary>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
+      <pre class="work-text" tabIndex={0}>
+        {json.length > MOST_JSON ? `${json.slice(0, MOST_JSON)} …` : json}
+      </pre>
+    </details>
   );
 }
 

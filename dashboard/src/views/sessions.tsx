@@ -6,6 +6,7 @@ import { useArrivals } from '../data/arrivals.ts';
 import { type Asked, useAsked } from '../data/asked.ts';
 import { rememberSessions } from '../data/session-names.ts';
 import {
+  attemptOf,
   paramsOf,
   progressLine,
   reasonText,
@@ -211,7 +212,10 @@ function Row({ session }: { session: RunSession }) {
   const { id, kind, state, reason, worker, slot, clients, changedAt, progress } = session;
   const params = progressLine(paramsOf(session), spanOf);
   const waits = state === 'NEW' ? `waits for a worker that takes ${kind}` : '';
-  const said = reason === null ? waits || progressLine(progress, spanOf) : reasonText(reason);
+  const attempt = attemptOf(session);
+  const again = attempt > 1 ? `attempt ${attempt} · ` : '';
+  const now = reason === null ? waits || progressLine(progress, spanOf) : reasonText(reason);
+  const said = again + now;
   return (
     <div class="session-row list-row" data-session={id}>
       <span>

@@ -19,6 +19,7 @@ import { stateOf, TARGET_STATES } from './target/machine.ts';
 import { Machine } from './target/machine.tsx';
 import type { Past } from './target/past.ts';
 import { Polls } from './target/polls.tsx';
+import { Task } from './target/task.tsx';
 import { Placing } from './target/transfer.tsx';
 import '../style/target.css';
 
@@ -100,6 +101,7 @@ function Known({
   past: Past;
 }) {
   const { id, owner, fence, expiresInMs, why, url, reason } = target;
+  const task = taskOf(target);
   const endsAt = (asked.seenAtMs ?? 0) + (expiresInMs ?? Number.POSITIVE_INFINITY);
   const level = levelOf(target);
   return (
@@ -123,7 +125,7 @@ function Known({
         </Panel>
         <Placing target={target} past={past} />
       </div>
-      <Polls target={target} />
+      {task === null ? <Polls target={target} /> : <Task id={id} result={task} />}
       <Panel title="Actions" aside={url === null ? undefined : <code>{url}</code>}>
         <Actions target={target} asked={asked} />
         <p class="buttons">
@@ -139,6 +141,12 @@ function Known({
   );
 }
 
+/** Null for a target that is polled. */
+function taskOf({ lastResult }: TargetDetail) {
+  const state = lastResult?.state;
+  return lastResult === null || state === undefined ? null : { ...lastResult, state };
+}
+
 function Actions({ target, asked }: { target: TargetDetail; asked: Asked<TargetDetail> }) {
   const { id, reason, owner, fence } = target;
   const word = shellWord(id);
@@ -151,7 +159,7 @@ function Actions({ target, asked }: { target: TargetDetail; asked: Asked<TargetD
       {reason === 'paused' ? (
         <Action
           name="Resume"
-          effect={`The fleet gives ${id} to an instance, which polls it again.`}
+          effect={`The fleet gives ${id} to an instance, which works on it again.`}
           cli={`holdfast targets resume ${word}`}
           scope="v3:write"
           run={() => again(client.resume(id))}
@@ -159,7 +167,7 @@ function Actions({ target, asked }: { target: TargetDetail; asked: Asked<TargetD
       ) : (
         <Action
           name="Pause"
-          effect={`Its owner finishes the poll in flight and releases ${id}. No instance polls it until you resume it.`}
+          effect={`Its owner finishes the poll in flight, or stops its task, and releases ${id}. No instance works on it until you resume it.`}
           cli={`holdfast targets pause ${word}`}
           scope="v3:write"
           run={() => again(client.pause(id))}
@@ -177,7 +185,7 @@ function Actions({ target, asked }: { target: TargetDetail; asked: Asked<TargetD
       />
       <Action
         name="Remove"
-        effect={`The fleet stops polling ${id} and forgets it. Its log entries stay.`}
+        effect={`The fleet stops working on ${id} and forgets it. Its log entries stay.`}
         cli={`holdfast targets rm ${word}`}
         scope="v3:write"
         danger

@@ -1,4 +1,4 @@
-/** All workflows: their states, who may write to each, the refused steps, and the dead letters. */
+/** All workflows: what each does, who may write to it, the refused steps, and the dead letters. */
 import { useMemo, useRef } from 'preact/hooks';
 import type { ApiWorkflow } from '../../../src/client/operating-messages.ts';
 import { client } from '../data/access.ts';
@@ -7,26 +7,33 @@ import { useAsked } from '../data/asked.ts';
 import { claimantOf } from '../data/lease-names.ts';
 import { nameOf } from '../data/palette.ts';
 import { CODES, type Code, codeName } from '../data/refusal-codes.ts';
+import { RUN_STATE_NAMES, RUN_STATES, type RunState } from '../data/run-words.ts';
 import { latestFirst } from '../data/time-order.ts';
 import { moment } from '../data/words.ts';
 import { AsCli } from '../parts/as-cli.tsx';
 import { Empty, Owner, Panel, Stat } from '../parts/basics.tsx';
+import { Icon } from '../parts/icon.tsx';
 import { ScrollX } from '../parts/scroll-x.tsx';
-import { hrefOf, place } from '../router.ts';
+import { hrefOf, place, setQuery } from '../router.ts';
 import { Age, Answered } from './answered.tsx';
 import { LongList, shareText } from './long-list.tsx';
 import { Choice, Search } from './query-fields.tsx';
 import { short } from './short.ts';
 import { DeadLetters } from './workflows/dead-letters.tsx';
 import { countsOf, type Refusals, wrongOf } from './workflows/refusals.ts';
+import { RunBadge, RunNow } from './workflows/run-state.tsx';
 import { stateText } from './workflows/step-words.ts';
 import { Tenure } from './workflows/tenure.tsx';
 import { useRefusals } from './workflows/use-refusals.ts';
 import {
   acceptedOf,
+  type Filter,
   filtered,
+  functionOptions,
   listOf,
+  runCounts,
   SHOWN,
+  serverFilter,
   type WorkflowList,
 } from './workflows/workflow-list.ts';
 import '../style/work.css';
@@ -40,11 +47,21 @@ const LAST_REFUSALS = 20;
 
 export function WorkflowsView() {
   const most = useRef(FIRST_MOST);
-  const asked = useAsked<WorkflowList>({
+  const filter = filterOf(place.value.query);
+  const all = useAsked<WorkflowList>({
     ask: (signal) => listOf((query) => client.workflows(query, { signal }), most.current),
-    everyMs: (list) => ((list?.workflows.length ?? 0) <= ONE_PAGE ? OFTEN_MS : SELDOM_MS),
+    everyMs: paceOf,
   });
-  useArrivals(['workflow'], () => asked.again(1_000));
+  // Where not all are here, the server looks for those that the filter wants.
+  const wanted = all.value?.hasMore ? serverFilter(filter) : null;
+  const some = useAsked<WorkflowList | null>({
+    key: JSON.stringify(wanted),
+    ask: async (signal) =>
+      wanted && listOf((query) => client.workflows(query, { signal }), most.current, wanted),
+    ...(wanted !== null && { everyMs: paceOf }),
+  });
+  const asked = wanted === null ? all : some;
+  useArrivals(['workflow', 'step'], () => asked.again(1_000));
   const refusals = useRefusals();
   const more = () => {
     most.current += FIRST_MOST;
@@ -58,18 +75,75 @@ export function WorkflowsView() {
           <Age asked={asked} />
         </span>
       </div>
-      <Counters list={asked.value} refusals={refusals.value} onFurther={refusals.lookFurther} />
-      <Panel title="All workflows" aside={<Filters />}>
+      {all.value !== null && <States list={all.value} />}
+      <Panel title="All workflows" aside={<Filters workflows={all.value?.workflows ?? []} />}>
         <Answered asked={asked}>
-          {(list) => <List list={list} seenAtMs={asked.seenAtMs ?? 0} onMore={more} />}
+          {(list) => (
+            <List
+              list={list ?? NONE}
+              isEmpty={all.value?.workflows.length === 0}
+              seenAtMs={asked.seenAtMs ?? 0}
+              onMore={more}
+            />
+          )}
         </Answered>
       </Panel>
+      <Counters list={all.value} refusals={refusals.value} onFurther={refusals.lookFurther} />
       <Panel title="Recent refusals" aside="of all workflows, live">
         <Answered asked={refusals}>{(found) => <LastRefusals {...found} />}</Answered>
       </Panel>
       <DeadLetters />
     </>
   );
+}
+
+const NONE: WorkflowList = { workflows: [], hasMore: false };
+
+function paceOf(list: WorkflowList | null): number {
+  return (list?.workflows.length ?? 0) <= ONE_PAGE ? OFTEN_MS : SELDOM_MS;
+}
+
+function filterOf(query: URLSearchParams): Filter {
+  const of = (name: string) => query.get(name) ?? '';
+  return { text: of('q'), name: of('function'), state: of('state') };
+}
+
+/** How many runs are in each state; a button per state filters by it. */
+function States({ list: { workflows, hasMore } }: { list: WorkflowList }) {
+  const counts = useMemo(() => runCounts(workflows), [workflows]);
+  const chosen = place.value.query.get('state') ?? '';
+  if (counts === null) return null;
+  return (
+    <section class="state-counts runs" aria-label="By state">
+      {RUN_STATE_NAMES.map((state) => (
+        <button
+          key={state}
+          type="button"
+          class={counts[state] === 0 ? 'zero' : ''}
+          aria-pressed={chosen === state}
+          title={RUN_STATES[state].means}
+          onClick={() => setQuery({ state: chosen === state ? '' : state })}
+        >
+          <span class="quiet small">
+            <Icon name={RUN_STATES[state].icon} /> {RUN_STATES[state].word}
+          </span>
+          <strong class={toneOfCount(state, counts[state])}>
+            {counts[state].toLocaleString('en')}
+          </strong>
+        </button>
+      ))}
+      {hasMore && (
+        <p class="quiet small">
+          Counted among the first {workflows.length.toLocaleString('en')} workflows by id. Choosing
+          a function or one of these states looks through all of them; the search does not.
+        </p>
+      )}
+    </section>
+  );
+}
+
+function toneOfCount(state: RunState, count: number): string {
+  return count > 0 && state === 'failed' ? 'bad' : '';
 }
 
 function Counters({
@@ -90,7 +164,7 @@ function Counters({
         <Stat
           name="Steps accepted"
           value={list === null ? '…' : acceptedOf(list.workflows).toLocaleString('en')}
-          note="Actions, states and handovers that the store accepted, of all workflows below."
+          note="Actions, states and handovers that the store accepted, of all workflows above."
         />
         {counts !== null &&
           Object.entries(CODES).map(([code, { name, means }]) =>
@@ -133,51 +207,49 @@ function Counters({
   );
 }
 
-function Filters() {
+function Filters({ workflows }: { workflows: readonly ApiWorkflow[] }) {
+  const chosen = place.value.query.get('function') ?? '';
   return (
     <div class="work-filters">
-      <Choice name="show" label="Which" options={SHOWN} />
-      <Search name="q" label="Search by id or lease" hint="Search  /" />
+      <Choice name="function" label="Function" options={functionOptions(workflows, chosen)} />
+      <Choice name="state" label="State" options={SHOWN} />
+      <Search name="q" label="Search by id, lease, signal or error" hint="Search  /" />
     </div>
   );
 }
 
 function List({
   list: { workflows, hasMore },
+  isEmpty,
   seenAtMs,
   onMore,
 }: {
   list: WorkflowList;
+  /** There are none at all. */
+  isEmpty: boolean;
   seenAtMs: number;
   onMore(): void;
 }) {
-  const { query } = place.value;
-  const text = query.get('q') ?? '';
-  const shown = query.get('show') ?? '';
-  const found = useMemo(() => filtered(workflows, { text, shown }), [workflows, text, shown]);
-  if (workflows.length === 0)
-    return (
-      <Empty title="No process has claimed a workflow yet.">
-        <span>
-          Claim one in your program with <code>holdfast.workflows.claim('order-7')</code>. The demo
-          shows one, with refused steps:
-        </span>
-        <AsCli command="holdfast demo" />
-      </Empty>
-    );
+  const { text, name, state } = filterOf(place.value.query);
+  const found = useMemo(
+    () => filtered(workflows, { text, name, state }),
+    [workflows, text, name, state],
+  );
+  if (isEmpty) return <FirstRun />;
   return (
     <>
       <LongList
         of="workflow"
         items={found}
         label="Workflows"
-        head={['Workflow', 'State', 'Epoch', 'Lease', 'Actions in progress']}
+        head={['Workflow', 'Function', 'State', 'Held by', 'Epoch', 'Changed']}
         heights={[40, 96]}
         keyOf={({ id }) => id}
         row={(workflow) => <Row workflow={workflow} seenAtMs={seenAtMs} />}
       />
       <p class="quiet small">
         {shareText(found.length, workflows.length, 'workflow')}, sorted by id.{' '}
+        {found.length === 0 && 'None fits the filter. '}
         {hasMore && (
           <button type="button" onClick={onMore}>
             Load more
@@ -188,27 +260,59 @@ function List({
   );
 }
 
+/** What to write to get the first run. */
+const FIRST_CODE = `const fulfil = holdfast.workflow('fulfil', async (order, input) => {
+  await order.step('charge', () => charge(input));
+  await order.sleep('cool-off', '1h');
+});
+await fulfil.run();`;
+
+function FirstRun() {
+  return (
+    <Empty title="No workflow has been started yet.">
+      <span>Write a function, and run it in one or more of your processes:</span>
+      <pre class="work-text first-code">{FIRST_CODE}</pre>
+      <span>Then start a workflow:</span>
+      <AsCli command={`holdfast workflows start fulfil order-7 --input '{"item":"tea"}'`} />
+    </Empty>
+  );
+}
+
 function Row({ workflow, seenAtMs }: { workflow: ApiWorkflow; seenAtMs: number }) {
-  const { id, state, epoch, unresolved } = workflow;
+  const { id, state, epoch, unresolved, run, isHeld, instance, changedAt } = workflow;
   return (
     <div class="workflow-row list-row" data-workflow={id}>
       <a class="cut mono" href={hrefOf('workflows', id)} title={id}>
         {id}
       </a>
-      <code class="cut quiet" title={stateText(state)}>
-        {stateText(state)}
-      </code>
+      <span class="cut quiet" title={run?.function}>
+        {run?.function ?? '–'}
+      </span>
+      {run === null ? (
+        <code class="cut quiet" title={stateText(state)}>
+          {stateText(state)}
+        </code>
+      ) : (
+        <span class="cut">
+          <RunBadge of={workflow} />{' '}
+          <span class="quiet">
+            <RunNow of={workflow} seenAtMs={seenAtMs} />
+          </span>
+        </span>
+      )}
+      <span class="cut">
+        {run === null ? (
+          <Tenure of={workflow} seenAtMs={seenAtMs} />
+        ) : (
+          isHeld && <Owner id={instance} none="an instance" />
+        )}
+      </span>
       <span>
         <span class="row-label">epoch </span>
         {epoch}
+        {unresolved > 0 && `, ${unresolved} in progress`}
       </span>
-      <span>
-        <Tenure of={workflow} seenAtMs={seenAtMs} />
-      </span>
-      <span class={unresolved === 0 ? 'quiet none' : ''}>
-        {unresolved === 0 ? 'none' : unresolved}
-        <span class="row-label"> in progress</span>
-      </span>
+      <span class="quiet">{moment(changedAt)}</span>
     </div>
   );
 }

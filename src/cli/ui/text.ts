@@ -1,7 +1,7 @@
 /** Text for terminals. Data from a store must not control the terminal. */
 import { shortName } from '../../core/ids.ts';
+import { spanOf } from '../../core/time-text.ts';
 import { printableJson } from '../../telemetry/facts.ts';
-import { spanOf } from '../../telemetry/span.ts';
 
 export { jsonFacts, printable } from '../../telemetry/facts.ts';
 export { spanOf };

@@ -26,7 +26,6 @@ const SPAN_MS = 10_000;
  */
 export class Heartbeat {
   readonly #rt: Runtime;
-  readonly #weight: number;
   readonly #timings: Timings;
   #member: FleetMember;
   #isOrdered = false;
@@ -40,13 +39,17 @@ export class Heartbeat {
   readonly #delays = Array.from({ length: SPANS }, () => ({ span: -1, lateMs: 0 }));
   readonly #unlisten: readonly (() => void)[];
 
-  constructor(rt: Runtime, weight: number, timings: Timings) {
+  constructor(
+    rt: Runtime,
+    { weight, commands }: Pick<FleetMember, 'weight' | 'commands'>,
+    timings: Timings,
+  ) {
     this.#rt = rt;
-    this.#weight = weight;
     this.#timings = timings;
     this.#member = {
       ...hashMember(rt.instanceId),
       weight,
+      commands,
       isDraining: false,
       isForeign: false,
       owned: 0,
@@ -88,8 +91,10 @@ export class Heartbeat {
     const { ttlMs, operationTimeoutMs: timeoutMs } = this.#timings;
     // A round that was under way when this instance left must not bring it back.
     if (this.#presence === 'left') return;
+    const { weight, commands } = this.#member;
     const attributes: Attributes = {
-      weight: this.#weight,
+      weight,
+      ...(commands !== undefined && { commands }),
       draining: this.isDraining,
       owned,
       version: VERSION,

@@ -28,7 +28,7 @@ import {
 } from '../plan/decide.ts';
 import { type Explanation, explain, loadsOf } from '../plan/explain.ts';
 import { hashTarget } from '../plan/hash.ts';
-import { firstChoice } from '../plan/plan.ts';
+import { firstChoice, hasCommand } from '../plan/plan.ts';
 import { PlanCache } from '../plan/plan-cache.ts';
 import type { TargetSource } from '../targets/target-source.ts';
 import { FleetMembers } from '../view/fleet-members.ts';
@@ -66,6 +66,8 @@ const WALK_RETRY_MS = 1_000;
 export interface LeaseManagerOptions extends TargetLeasesOptions {
   readonly targets: TargetSource;
   readonly weight: number;
+  /** The names of the commands that this instance has; default as for a poller. */
+  readonly commands?: readonly string[] | undefined;
   /** How often to look for members and targets of other programs; Infinity for never. */
   readonly discoverEveryMs: number;
 }
@@ -117,7 +119,7 @@ export class LeaseManager {
     this.#timings = leases.check({ ...options.timings, class: 'poll' });
     const { renewEveryMs } = this.#timings;
     this.#pins = new PinSet(rt.store);
-    this.#heartbeat = new Heartbeat(rt, options.weight, this.#timings);
+    this.#heartbeat = new Heartbeat(rt, options, this.#timings);
     this.#fleetMembers = new FleetMembers(rt);
     this.#loop = new MemberLoop(rt, renewEveryMs, (need, lateMs) => this.#round(need, lateMs));
     this.#targetLeases = new TargetLeases(rt, leases, this.#loop, options);
@@ -156,7 +158,7 @@ export class LeaseManager {
     checkTargetId(id);
     if (this.#state !== 'running') throw new ClosedError({ operation: 'tryAcquire' });
     const target = this.#targets.get(id);
-    if (target === undefined || !this.#source.has(id)) return false;
+    if (target === undefined || !this.#mayOwn(target)) return false;
     target.notBeforeMs = 0;
     if (!this.#heartbeat.isDraining) {
       await this.#targetLeases.take([target]);
@@ -333,6 +335,12 @@ export class LeaseManager {
     this.#arePinsNew = true;
     for (const id of this.#source.ids())
       if (!this.#targets.has(id)) this.#targets.set(id, new FleetTarget(id));
+    for (const target of this.#targets.values()) target.command = this.#source.commandOf(target.id);
+  }
+
+  /** It is listed, and this instance has its command. */
+  #mayOwn(target: FleetTarget): boolean {
+    return this.#source.has(target.id) && hasCommand(this.#heartbeat.member, target);
   }
 
   async #readLeases(all: boolean): Promise<void> {
@@ -396,6 +404,7 @@ export class LeaseManager {
     return {
       quota: this.#plans.last.quotas[0] ?? Number.POSITIVE_INFINITY,
       isDraining,
+      isSplit: this.#plans.last.isSplit,
       withinMs: leftMs === undefined ? undefined : Math.max(0, leftMs),
     };
   }
@@ -496,7 +505,7 @@ export class LeaseManager {
 
   #onOffer(id: string): void {
     const target = this.#targets.get(id);
-    if (target === undefined || !this.#source.has(id)) this.#wakeForTargets();
+    if (target === undefined || !this.#mayOwn(target)) this.#wakeForTargets();
     // Even while draining: the owner has given it up, and from here it can be handed on.
     else if (this.#heartbeat.leaveByMs === null)
       void this.#targetLeases.claim(target).then(() => this.#onArrived(target));
@@ -567,7 +576,9 @@ export class LeaseManager {
   #passOn(target: FleetTarget, withinMs?: number): Promise<void> {
     const successors = this.#successors().filter(({ id }) => id !== this.instanceId);
     const planned = successors.find(({ id }) => id === target.planned);
-    const successor = planned ?? firstChoice(target, successors);
+    // A plan that is out of date may name one that lacks the command.
+    const isAble = planned !== undefined && hasCommand(planned, target);
+    const successor = isAble ? planned : firstChoice(target, successors);
     if (successor === undefined) return this.#targetLeases.release(target, withinMs);
     return this.#targetLeases.give(target, successor.id, withinMs);
   }

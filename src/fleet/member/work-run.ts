@@ -1,4 +1,5 @@
 import type { Deadline } from '../../core/validity.ts';
+import type { GuardableTransaction } from '../../lease/guard.ts';
 import type { Lease } from '../../lease/lease.ts';
 
 /** What work on a target is given. */
@@ -9,6 +10,8 @@ export interface WorkContext {
   readonly fence: number;
   isHeld(): boolean;
   assertHeld(): void;
+  /** PostgreSQL: ties a transaction of yours to the lease of the target. See `Lease.guard`. */
+  guard(transaction: GuardableTransaction): Promise<void>;
 }
 
 /** One poll, or one task, as its handler sees it. */
@@ -54,6 +57,8 @@ export class WorkRun implements WorkContext {
   // Not methods: handlers destructure the context.
   readonly isHeld = (): boolean => this.#stopped === null && this.#lease.isHeld();
   readonly assertHeld = (): void => this.#lease.assertHeld();
+  readonly guard = (transaction: GuardableTransaction): Promise<void> =>
+    this.#lease.guard(transaction);
 
   /** Why the work was told to stop; undefined while it may continue. */
   get stopReason(): unknown {

@@ -8,9 +8,12 @@
  *   name.
  * - **ask** the owner for a target that is planned for this instance.
  * - **release** an owned target that is paused or removed; **drop** one that is not owned.
+ *
+ * An instance without the command that a target needs releases that target, and neither takes nor
+ * asks for it.
  */
 import type { FleetTarget } from '../view/fleet-target.ts';
-import { type PlanMember, rankOf } from './plan.ts';
+import { hasCommand, mayTake, type PlanMember, rankOf } from './plan.ts';
 
 /** A member that is not planned for a free target waits this long per rank, so as not to race. */
 export const STAGGER_MS = 150;
@@ -61,6 +64,10 @@ export function decide(view: RoundView, self: RoundSelf, nowMs: number): Decisio
       else if (target.state === 'watched') drop.push(target);
       continue;
     }
+    if (!hasCommand(self, target)) {
+      if (target.state === 'owned') release.push(target);
+      continue;
+    }
     if (target.state !== 'watched' || self.isLeaving) continue;
     // The store has its lease in this instance's name, and grants it to no other.
     if (target.owner === self.id) take.push(target);
@@ -94,19 +101,24 @@ export interface Share {
   readonly quota: number;
   /** This instance hands over every target that is asked for. */
   readonly isDraining: boolean;
+  /** Its plan has several groups of targets, as `Plan.isSplit` says. */
+  readonly isSplit: boolean;
   /** How long the work on a target has to settle before it is handed over. */
   readonly withinMs?: number | undefined;
 }
 
 /** Whether this instance, which owns `owned` targets, hands this one to the member that asks. */
 export function mayGive(
-  { state, pinned, planned }: FleetTarget,
+  target: FleetTarget,
   asker: PlanMember,
   owned: number,
-  { quota, isDraining }: Share,
+  { quota, isDraining, isSplit }: Share,
 ): boolean {
-  if (state !== 'owned' || asker.isForeign || asker.isDraining) return false;
+  const { state, pinned, planned } = target;
+  if (state !== 'owned' || !mayTake(asker, target)) return false;
   if (pinned === asker.id || isDraining) return true;
+  // An owner may have too many targets of one group, and too few of another.
+  if (isSplit && planned === asker.id) return true;
   // Pinned to a live member that does not ask: it stays, or goes there.
   const isPinned = pinned !== null && pinned === planned;
   return owned > quota && !isPinned;

@@ -1,6 +1,6 @@
 import type { FleetTarget, Obstacle } from '../view/fleet-target.ts';
 import type { FleetMember } from '../view/member.ts';
-import { rankOf } from './plan.ts';
+import { DEFAULT_COMMAND, hasCommand, rankOf } from './plan.ts';
 
 /** Why a target is where it is. */
 export interface Explanation {
@@ -35,17 +35,18 @@ interface Facts extends ExplainedFleet {
   readonly owner: string | null;
   readonly planned: string | null;
   readonly pinned: string | null;
+  readonly command: string | undefined;
   readonly expiresInMs: number;
   /** The rank of the planned owner for the target: 0 for its first choice. */
   readonly rank: number;
 }
 
 export function explain(entry: FleetTarget, fleet: ExplainedFleet): Explanation {
-  const { id: target, owner, planned, pinned, obstacle, lease, expiresAtMs } = entry;
+  const { id: target, owner, planned, pinned, command, obstacle, lease, expiresAtMs } = entry;
   const plannedMember = fleet.members.find(({ id }) => id === planned);
   const expiresInMs = lease?.remainingMs() ?? Math.max(0, expiresAtMs - fleet.nowMs);
   const rank = plannedMember === undefined ? 0 : rankOf(plannedMember, entry, fleet.members);
-  const facts: Facts = { ...fleet, owner, planned, pinned, expiresInMs, rank };
+  const facts: Facts = { ...fleet, owner, planned, pinned, command, expiresInMs, rank };
   const reason = reasonFor(
     { owner, planned, obstacle },
     fleet.members.find(({ id }) => id === owner),
@@ -92,8 +93,7 @@ function wordsFor(reason: Explanation['reason'], facts: Facts): string {
     foreign: () => `${owner}, a non-Holdfast program, holds it, and keeps it`,
     expiring: () => `${owner} holds it but has no heartbeat; within ${left} ${next}`,
     free: () => `no instance holds it; ${next}`,
-    unplaced: () =>
-      'no instance holds it, and none can take it: no instance runs that is not draining',
+    unplaced: () => `no instance holds it, and none can take it: ${whyUnplaced(facts)}`,
     quarantine: () =>
       `the store may have lost leases and makes no new grants for ${left}; then ${next}`,
     revoked: () => `it was revoked, and stays blocked for ${left}; then ${next}`,
@@ -104,6 +104,14 @@ function wordsFor(reason: Explanation['reason'], facts: Facts): string {
   return words[reason]();
 }
 
+function whyUnplaced({ members, command = DEFAULT_COMMAND }: Facts): string {
+  const running = members.filter(({ isForeign, isDraining }) => !isForeign && !isDraining);
+  if (running.length === 0) return 'no instance runs that is not draining';
+  if (command === DEFAULT_COMMAND)
+    return 'it names no command, and every instance runs named commands only (runner.commands)';
+  return `no instance has its command '${command}'. Declare it as runner.commands.${command}, or correct its name`;
+}
+
 function load(owner: string | null, { members, quotas, loads }: Facts): string {
   const quota = quotas[members.findIndex(({ id }) => id === owner)] ?? 0;
   const owned = loads.get(owner ?? '') ?? 0;
@@ -111,11 +119,14 @@ function load(owner: string | null, { members, quotas, loads }: Facts): string {
 }
 
 /** A pin has no effect where its member cannot have the target. */
-function uselessPin({ pinned, planned, members }: Facts): string {
+function uselessPin(facts: Facts): string {
+  const { pinned, planned, members } = facts;
   if (pinned === null || pinned === planned) return '';
   const member = members.find(({ id }) => id === pinned);
   if (member === undefined) return ` An operator has moved it to ${pinned}, which is gone.`;
-  const why = member.isDraining ? ', which is draining' : '';
+  const isAble = hasCommand(member, facts);
+  const why = member.isDraining ? ', which is draining' : ', which does not have its command';
+  if (isAble && !member.isDraining) return ` An operator has moved it to ${pinned}.`;
   return ` An operator has moved it to ${pinned}${why}.`;
 }
 

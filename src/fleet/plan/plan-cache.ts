@@ -13,9 +13,10 @@ interface PlannedTarget extends PlanTarget {
 export class PlanCache {
   #plan: Plan = plan([], []);
   #targets: readonly PlanTarget[] = [];
-  /** Their owners and pins when the plan was made: a target that changes stays the same object. */
+  /** As they were when the plan was made: a target that changes stays the same object. */
   #owners: readonly (string | null)[] = [];
   #pins: readonly (string | null)[] = [];
+  #commands: readonly (string | undefined)[] = [];
 
   get last(): Plan {
     return this.#plan;
@@ -38,6 +39,7 @@ export class PlanCache {
       this.#targets = targets;
       this.#owners = targets.map(({ owner }) => owner);
       this.#pins = targets.map(({ pinned }) => pinned);
+      this.#commands = targets.map(({ command }) => command);
     }
     return this.#plan;
   }
@@ -50,7 +52,7 @@ export class PlanCache {
     for (let t = 0; t < targets.length; t++) {
       const target = targets[t] as PlanTarget;
       if (target !== this.#targets[t] || target.owner !== this.#owners[t]) return false;
-      if (target.pinned !== this.#pins[t]) return false;
+      if (target.pinned !== this.#pins[t] || target.command !== this.#commands[t]) return false;
     }
     return true;
   }
@@ -63,5 +65,6 @@ function isSameMember(a: PlanMember, b: PlanMember): boolean {
 
 /** Whether two versions of a member lead to different plans. */
 export function isPlannedDifferently(a: PlanMember, b: PlanMember): boolean {
-  return a.weight !== b.weight || a.isDraining !== b.isDraining || a.isForeign !== b.isForeign;
+  if (a.weight !== b.weight || a.isDraining !== b.isDraining) return true;
+  return a.isForeign !== b.isForeign || String(a.commands) !== String(b.commands);
 }

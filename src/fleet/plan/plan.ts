@@ -12,6 +12,9 @@
  *    cheapest pair first. Of all ways to fill the quotas, only one leaves no pair that would both
  *    prefer each other.
  *
+ * A target may name a command, and only members that have it may own the target. The targets that
+ * the same members may own are shared among these, as above, apart from the others.
+ *
  * So a join or a leave moves as few targets as the quotas allow. A pinned target stays in its
  * place, and another goes instead. Foreign members keep their targets and get no others. A pin to a
  * member that is gone, foreign or draining has no effect.
@@ -24,6 +27,8 @@ export interface PlanMember extends Hashed {
   readonly isDraining: boolean;
   /** A non-Holdfast program: it keeps its targets and gets no others. */
   readonly isForeign: boolean;
+  /** The names of the commands that it has. Default: `default` alone, as a poller. */
+  readonly commands?: readonly string[] | undefined;
 }
 
 export interface PlanTarget extends Hashed {
@@ -31,6 +36,22 @@ export interface PlanTarget extends Hashed {
   readonly owner: string | null;
   /** The id of the member that an operator has moved it to; null for none. */
   readonly pinned: string | null;
+  /** The name of the command that it needs. Default: `default`, which polls or runs all others. */
+  readonly command?: string | undefined;
+}
+
+type Commanded = Pick<PlanTarget, 'command'>;
+
+/** What a target needs that names no command, and what a member has that does not say. */
+export const DEFAULT_COMMAND = 'default';
+const ONLY_DEFAULT: readonly string[] = [DEFAULT_COMMAND];
+
+/** Whether the member has the command that the target needs. */
+export function hasCommand(
+  { commands = ONLY_DEFAULT }: Pick<PlanMember, 'commands'>,
+  { command = DEFAULT_COMMAND }: Commanded,
+): boolean {
+  return commands.includes(command);
 }
 
 export interface Plan {
@@ -40,11 +61,61 @@ export interface Plan {
   readonly quotas: readonly number[];
   /** Per target the index of the member that should own it; -1 where none may. */
   readonly planned: Int32Array;
-  /** Per target the index of the member that owns it; -1 where no member does. */
-  readonly owned: Int32Array;
+  /** Some targets were shared among some members only: the others lack a command. */
+  readonly isSplit: boolean;
 }
 
 export function plan(members: readonly PlanMember[], targets: readonly PlanTarget[]): Plan {
+  const groups = groupsOf(members, targets);
+  const [first] = groups;
+  const isWhole = groups.length < 2 && (first?.members ?? members).length === members.length;
+  // Nearly always: every member has every command.
+  if (isWhole) return planGroup(members, targets);
+  const quotas = members.map(() => 0);
+  const planned = new Int32Array(targets.length).fill(-1);
+  for (const group of groups) {
+    const part = planGroup(
+      group.members.map((m) => members[m] as PlanMember),
+      group.targets.map((t) => targets[t] as PlanTarget),
+    );
+    for (const [i, m] of group.members.entries())
+      quotas[m] = (quotas[m] ?? 0) + (part.quotas[i] ?? 0);
+    for (const [i, t] of group.targets.entries())
+      planned[t] = group.members[part.planned[i] as number] ?? -1;
+  }
+  return { members, quotas, planned, isSplit: true };
+}
+
+/** Indexes of targets, and of the members that may own these targets. */
+interface Group {
+  readonly members: readonly number[];
+  readonly targets: number[];
+}
+
+/** One group for each set of members that have the same commands. */
+function groupsOf(members: readonly PlanMember[], targets: readonly PlanTarget[]): Group[] {
+  const bySet = new Map<string, Group>();
+  const byCommand = new Map<string | undefined, Group>();
+  for (let t = 0; t < targets.length; t++) {
+    const target = targets[t] as PlanTarget;
+    let group = byCommand.get(target.command);
+    if (group === undefined) {
+      // A foreign member keeps what it has, whatever that needs.
+      const able = members.flatMap((member, m) =>
+        member.isForeign || hasCommand(member, target) ? [m] : [],
+      );
+      const set = able.join();
+      group = bySet.get(set) ?? { members: able, targets: [] };
+      bySet.set(set, group);
+      byCommand.set(target.command, group);
+    }
+    group.targets.push(t);
+  }
+  return [...bySet.values()];
+}
+
+/** Shares targets among members that may own any of them. */
+function planGroup(members: readonly PlanMember[], targets: readonly PlanTarget[]): Plan {
   const index = new Map(members.map(({ id }, i) => [id, i]));
   const owned = Int32Array.from(targets, ({ owner }) =>
     owner === null ? -1 : (index.get(owner) ?? -1),
@@ -71,7 +142,7 @@ export function plan(members: readonly PlanMember[], targets: readonly PlanTarge
     return isFixed ? 0 : Math.max(0, quota - held.length);
   });
   place(members, targets, planned, room);
-  return { members, quotas: shares.quotas, planned, owned };
+  return { members, quotas: shares.quotas, planned, isSplit: false };
 }
 
 interface Shares {
@@ -154,12 +225,21 @@ function cheapest(
   return held.toSorted(byCost).slice(0, most);
 }
 
+/** Whether the member may be given the target. */
+export function mayTake(member: PlanMember, target: Commanded): boolean {
+  return !member.isForeign && !member.isDraining && hasCommand(member, target);
+}
+
 /** The rank of a member among those that may own a target: 0 for the one that it prefers. */
-export function rankOf(member: PlanMember, target: Hashed, members: readonly PlanMember[]): number {
+export function rankOf(
+  member: PlanMember,
+  target: Hashed & Commanded,
+  members: readonly PlanMember[],
+): number {
   const own = cost(member.hi, member.lo, target.hi, target.lo);
   let rank = 0;
   for (const other of members) {
-    if (other === member || other.isForeign || other.isDraining) continue;
+    if (other === member || !mayTake(other, target)) continue;
     const theirs = cost(other.hi, other.lo, target.hi, target.lo);
     if (theirs < own || (theirs === own && before(other, member))) rank++;
   }
@@ -168,13 +248,13 @@ export function rankOf(member: PlanMember, target: Hashed, members: readonly Pla
 
 /** The member that a target prefers of those that may own it; undefined where none may. */
 export function firstChoice<M extends PlanMember>(
-  target: Hashed,
+  target: Hashed & Commanded,
   members: readonly M[],
 ): M | undefined {
   let first: M | undefined;
   let least = Number.POSITIVE_INFINITY;
   for (const member of members) {
-    if (member.isForeign || member.isDraining) continue;
+    if (!mayTake(member, target)) continue;
     const own = cost(member.hi, member.lo, target.hi, target.lo);
     if (first !== undefined && (own > least || (own === least && before(first, member)))) continue;
     first = member;

@@ -1,4 +1,5 @@
 import { defineError } from '../../core/errors.ts';
+import { spanOf } from '../../core/time-text.ts';
 
 /** A target of this id exists. */
 export class SessionExistsError extends defineError(
@@ -68,9 +69,10 @@ export class TaskStoppedError extends defineError(
   silentForMs?: number;
 }>(({ target, why, silentForMs = 0 }) => {
   const reason = {
-    released: 'this instance gives the target up. End the task, so that another can take over',
+    released:
+      'its target moves to another instance, was paused or removed, or this instance stops. End the task when its signal fires',
     changed: 'the target has changed. End the task; it is started again with the new one',
-    silent: `it has made no progress for ${Math.round(silentForMs)} ms. End the task; it is started again`,
+    silent: `it has made no progress for ${spanOf(silentForMs)}. End the task; it is started again`,
   }[why];
   return `the task of '${target}' was told to stop: ${reason}.`;
 }) {}
@@ -84,6 +86,6 @@ export class PollTimeoutError extends defineError(
   timeoutMs: number;
 }>(
   ({ target, timeoutMs }) =>
-    `the poll of '${target}' took longer than ${timeoutMs} ms, and its signal was aborted. ` +
+    `the poll of '${target}' took longer than ${spanOf(timeoutMs)}, and its signal was aborted. ` +
     'Give polls more time (timeout), or make them end sooner.',
 ) {}

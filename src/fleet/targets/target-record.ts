@@ -5,6 +5,7 @@
  */
 import { durationMs } from '../../core/duration.ts';
 import { isTargetId, TARGET_ID_RULE } from '../../core/ids.ts';
+import { DEFAULT_COMMAND } from '../plan/plan.ts';
 
 export const TARGET_KINDS = ['poll', 'live', 'vod'] as const;
 export type TargetKind = (typeof TARGET_KINDS)[number];
@@ -19,6 +20,8 @@ export interface TargetRecord {
   readonly everyMs?: number | undefined;
   /** How long one poll may take; default: the poller's `timeout`. */
   readonly timeoutMs?: number | undefined;
+  /** The name of a command that instances have declared. Never the command itself. */
+  readonly command?: string | undefined;
   readonly isPaused: boolean;
   /** The other fields of the record. */
   readonly data: Readonly<Record<string, unknown>>;
@@ -60,6 +63,7 @@ const NAMES = {
   url: ['url', 'URL'],
   every: ['everyMs', 'every', 'intervalMs'],
   timeout: ['timeoutMs', 'timeout'],
+  command: ['command'],
   isPaused: ['isPaused', 'is_paused', 'IsPaused', 'paused'],
 } as const;
 
@@ -89,6 +93,8 @@ export function readTargetRecord(
   if (everyMs instanceof InvalidRecord) return everyMs;
   const timeoutMs = readTimeoutMs(value);
   if (timeoutMs instanceof InvalidRecord) return timeoutMs;
+  const command = readCommand(value);
+  if (command instanceof InvalidRecord) return command;
   const isPaused = pick(value, NAMES.isPaused, asBoolean, 'it is true or false');
   if (isPaused instanceof InvalidRecord) return isPaused;
   const data = dataOf(value);
@@ -99,6 +105,7 @@ export function readTargetRecord(
     url,
     everyMs,
     timeoutMs,
+    command,
     isPaused: isPaused ?? false,
     data,
     revision,
@@ -115,10 +122,15 @@ export function readTimeoutMs(fields: Fields): number | undefined | InvalidRecor
   return pick(fields, NAMES.timeout, asEveryMs, TIMEOUT_RULE);
 }
 
+/** The name of the command that a target with these fields needs. */
+export function readCommand(fields: Fields): string | undefined | InvalidRecord {
+  return pick(fields, NAMES.command, asCommandName, COMMAND_NAME_RULE);
+}
+
 /** The record that a target is stored as. */
 export function recordOf(target: TargetRecord): Fields {
-  const { id, kind, url, everyMs, timeoutMs, isPaused, data } = target;
-  return { id, kind, url, everyMs, timeoutMs, isPaused, ...data };
+  const { id, kind, url, everyMs, timeoutMs, command, isPaused, data } = target;
+  return { id, kind, url, everyMs, timeoutMs, command, isPaused, ...data };
 }
 
 /** The record, paused or not, with everything else as it was, under the name that it uses. */
@@ -141,6 +153,15 @@ export function withFields(record: unknown, fields: Fields): Fields {
 export function idProblem(id: unknown, ids: TargetIds): string | null {
   if (!isTargetId(id)) return TARGET_ID_RULE;
   return ids === 'uuid' && !UUID.test(id) ? 'only UUIDs are valid here' : null;
+}
+
+const COMMAND_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,31}$/;
+export const COMMAND_NAME_RULE =
+  "the name of a command is 1 to 32 letters, digits, - and _, begins with a letter, and is not 'default'";
+
+/** Whether a command may have this name. A target without one needs the command `default`. */
+export function isCommandName(name: unknown): name is string {
+  return typeof name === 'string' && COMMAND_NAME.test(name) && name !== DEFAULT_COMMAND;
 }
 
 const OTHER_ID = 'it is not the id that the record is stored under';
@@ -178,6 +199,10 @@ function asKind(value: unknown): TargetKind | undefined {
 
 function asUrl(value: unknown): string | undefined {
   return typeof value === 'string' && value.length <= MAX_URL_CHARS ? value : undefined;
+}
+
+function asCommandName(value: unknown): string | undefined {
+  return isCommandName(value) ? value : undefined;
 }
 
 function asBoolean(value: unknown): boolean | undefined {

@@ -2,7 +2,13 @@
 import type { Duration } from '../../core/duration.ts';
 import { ConfigError } from '../../core/errors.ts';
 import { checkTargetId } from '../../core/ids.ts';
-import { InvalidRecord, readEveryMs, readTimeoutMs, type TargetRecord } from './target-record.ts';
+import {
+  InvalidRecord,
+  readCommand,
+  readEveryMs,
+  readTimeoutMs,
+  type TargetRecord,
+} from './target-record.ts';
 import type { TargetWatch } from './target-watch.ts';
 
 /** What a poll handler is given: the fields of the target, and everything else in its record. */
@@ -15,6 +21,8 @@ export interface Target {
   /** How long one poll may take; default: the poller's `timeout`. Handlers get `timeoutMs`. */
   readonly timeout?: Duration | undefined;
   readonly timeoutMs?: number | undefined;
+  /** The name of the command that a runner runs for it; default: the runner's own. */
+  readonly command?: string | undefined;
   readonly [field: string]: unknown;
 }
 
@@ -24,6 +32,8 @@ export interface TargetSource {
   ids(): Iterable<string>;
   has(id: string): boolean;
   get(id: string): Target | undefined;
+  /** The command that the target names. */
+  commandOf(id: string): string | undefined;
   /** Counts the changes. */
   readonly version: number;
   /** Reads the targets that changed. */
@@ -63,9 +73,14 @@ export class StoredTargetSet implements TargetSource {
   get(id: string): Target | undefined {
     const record = this.#watch.records.get(id);
     if (record === undefined) return undefined;
-    const { url, everyMs, timeoutMs, data } = record;
-    const target = { ...data, id, url, everyMs };
-    return timeoutMs === undefined ? target : { ...target, timeoutMs };
+    const { url, everyMs, timeoutMs, command, data } = record;
+    const target: Target = { ...data, id, url, everyMs };
+    if (timeoutMs === undefined && command === undefined) return target;
+    return { ...target, timeoutMs, command };
+  }
+
+  commandOf(id: string): string | undefined {
+    return this.#watch.records.get(id)?.command;
   }
 
   async refresh(): Promise<void> {
@@ -94,7 +109,7 @@ function isPolled(record: TargetRecord | undefined): boolean {
 /** A list that never changes. Every instance needs the same one. */
 export function listedTargets(targets: readonly Target[]): TargetSource {
   for (const target of targets) checkTargetId(target?.id, 'targets: id');
-  const byId = new Map(targets.map((target) => [target.id, withInterval(target)]));
+  const byId = new Map(targets.map((target) => [target.id, checkedTarget(target)]));
   if (byId.size < targets.length) {
     const rule = 'each target has an id of its own';
     throw new ConfigError({ field: 'targets', value: `${targets.length} targets`, rule });
@@ -104,6 +119,7 @@ export function listedTargets(targets: readonly Target[]): TargetSource {
     ids: () => byId.keys(),
     has: (id) => byId.has(id),
     get: (id) => byId.get(id),
+    commandOf: (id) => byId.get(id)?.command,
     refresh: async () => {},
     discover: async () => {},
     listen: async () => () => {},
@@ -111,14 +127,15 @@ export function listedTargets(targets: readonly Target[]): TargetSource {
   };
 }
 
-function withInterval(target: Target): Target {
+function checkedTarget(target: Target): Target {
+  valid(target, readCommand(target));
   const everyMs = valid(target, readEveryMs(target));
   const timeoutMs = valid(target, readTimeoutMs(target));
   if (everyMs === undefined && timeoutMs === undefined) return target;
   return { ...target, everyMs, timeoutMs };
 }
 
-function valid(target: Target, read: number | undefined | InvalidRecord): number | undefined {
+function valid<T>(target: Target, read: T | InvalidRecord): T {
   if (!(read instanceof InvalidRecord)) return read;
   const { field, rule } = read;
   throw new ConfigError({ field: `targets: ${field}`, value: target[field], rule });

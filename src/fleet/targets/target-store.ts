@@ -39,6 +39,8 @@ export interface NewTarget {
   /** How long one poll may take before it is told to stop; default: the poller's `timeout`. */
   timeout?: Duration;
   timeoutMs?: number;
+  /** The name of a command of the runners, under `commands`, which runs for this target. */
+  command?: string;
   isPaused?: boolean;
   /** Further plain JSON data for the poll handler. */
   [field: string]: unknown;
@@ -58,6 +60,7 @@ export interface TargetChange {
   url?: string;
   every?: Duration;
   timeout?: Duration;
+  command?: string;
   [field: string]: unknown;
 }
 

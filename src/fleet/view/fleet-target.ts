@@ -1,18 +1,20 @@
 /**
- * One target, as this process knows it.
+ * What this process knows of one target: its owner, until when, and what this process does about
+ * it. The planner (`plan/`) decides from it.
  *
  * **watched.** In: at first, and whenever this instance does not hold its lease. Another instance
  * owns it, or none does; its lease is read again at `refreshAtMs`. Out: this instance asks the
  * store for its lease → acquiring.
  *
- * **acquiring.** In: as above; the store has not answered yet. Out: granted → owned; refused or
- * failed → watched.
+ * **acquiring.** In: this instance asked the store, which has not answered yet. Out: granted →
+ * owned; refused or failed → watched.
  *
- * **owned.** In: as above. Out: handed over, paused, removed or the instance stops → releasing; the
- * lease is lost → lost.
+ * **owned.** In: the store granted it. Out: handed over, paused, removed or the instance stops →
+ * releasing; the lease is lost → lost.
  *
- * **releasing.** In: as above. No new work begins, renewals continue, work in flight finishes. Out:
- * the store has released or transferred the lease → watched; the lease is lost meanwhile → lost.
+ * **releasing.** In: this instance gives it up. No new work begins, renewals continue, work in
+ * flight finishes. Out: the store has released or transferred the lease → watched; the lease is
+ * lost meanwhile → lost.
  *
  * **lost.** In: the lease is lost. Its work was told to stop and has not yet. Out: the work has
  * stopped → watched.
@@ -33,8 +35,10 @@ const NEXT: Readonly<Record<TargetState, readonly TargetState[]>> = {
 };
 
 /**
- * Why the store grants a target to no instance. `garbage`: its key holds something that is no
- * lease. `unsettled`: earlier work on it in this process has not stopped.
+ * Why this instance does not take a free target. `quarantine`: the store may have lost leases, and
+ * grants none. `revoked`: an operator revoked it a moment ago. `garbage`: its key holds something
+ * that is no lease. `unsettled`: earlier work on it in this process still runs; other instances may
+ * take it.
  */
 export type Obstacle = 'quarantine' | 'revoked' | 'garbage' | 'unsettled';
 
@@ -49,7 +53,10 @@ export interface Predecessor {
   readonly how: 'released' | 'expired' | 'lost';
 }
 
-/** A lease that is gone this little before its end has expired: its end is known no better. */
+/**
+ * The end of a lease is known this well: a lease that is gone so shortly before its end counts as
+ * expired, not as released.
+ */
 const SAME_MOMENT_MS = 50;
 
 /** How long a key that holds no lease is left alone before it is read again. */
@@ -57,25 +64,31 @@ export const GARBAGE_RETRY_MS = 5_000;
 
 export class FleetTarget implements PlanTarget {
   readonly id: string;
+  /** With `lo`, the hash of the id (`plan/hash.ts`). */
   readonly hi: number;
   readonly lo: number;
   #state: TargetState = 'watched';
   lease: Lease | null = null;
   /** The owner according to the store; null for none. */
   owner: string | null = null;
-  /** When the owner's lease expires at the latest, on the monotonic clock. */
+  /**
+   * When the owner's lease expires at the latest, on the monotonic clock; with an obstacle, when
+   * that ends. 0: neither.
+   */
   expiresAtMs = 0;
-  /** Since when the target is known to be free. */
+  /** Since when the target is known to be free. 0: not known. */
   freeSinceMs = 0;
   /** When to read its lease again. */
   refreshAtMs = 0;
-  /** Not taken by this instance before this: a caller released it here. */
+  /** This instance does not take it before then, because a caller released it here. */
   notBeforeMs = 0;
-  /** Revoked from this instance: until then the store refuses it, even if it is handed over. */
+  /**
+   * Until then the store refuses it to this instance, from which it was revoked, even if offered.
+   */
   revokedUntilMs = 0;
   /** Why the store would not grant it although no instance owns it. */
   obstacle: Obstacle | null = null;
-  /** The next fence is at least this. */
+  /** The next fence is at least this: a resource has seen a higher one than ours. 0: any. */
   fenceFloor = 0;
   /** Its owner has transferred its lease to this instance. */
   isOffered = false;
@@ -83,6 +96,8 @@ export class FleetTarget implements PlanTarget {
   predecessor: Predecessor | null = null;
   /** The member that an operator has moved it to; null for none. */
   pinned: string | null = null;
+  /** The command that its record names. */
+  command: string | undefined;
   /** The member that should own it, by the last plan; null for none. */
   planned: string | null = null;
 
@@ -123,10 +138,10 @@ export class FleetTarget implements PlanTarget {
     this.refreshAtMs = 0;
   }
 
-  /** No instance holds the lease, and the store grants it to none for `forMs` more. */
+  /** No instance holds the lease, and it cannot be taken for `forMs` more. */
   markBarred(obstacle: Obstacle, forMs: number, nowMs: number): void {
     this.markFree(nowMs);
-    // A store that lost its data and an operator who revokes do not ask the owner.
+    // The owner did not give it up: the store lost the lease, or an operator revoked it.
     if (this.predecessor !== null) this.predecessor = { ...this.predecessor, how: 'lost' };
     this.obstacle = obstacle;
     this.expiresAtMs = nowMs + forMs;
@@ -135,7 +150,7 @@ export class FleetTarget implements PlanTarget {
 
   /** Its owner has transferred its lease to this instance, which has to claim it. */
   markOffered(nowMs: number): void {
-    // A target without a known owner had one that this process never read: not the one before.
+    // This process never read who transferred it: the predecessor it knows is an older owner.
     if (this.owner === null) this.predecessor = null;
     this.#keepPredecessor(nowMs, 'released');
     this.isOffered = true;

@@ -20,6 +20,8 @@ export interface Vitals {
 /** The attributes in every heartbeat of an instance. */
 export interface Attributes {
   readonly weight: number;
+  /** The names of the commands that it has; absent where it is `default` alone. */
+  readonly commands?: readonly string[] | undefined;
   readonly draining: boolean;
   /** How many targets it owns. */
   readonly owned: number;
@@ -59,13 +61,14 @@ export function fleetMember(
   { id, hi, lo }: Hashed,
   nowMs: number,
 ): FleetMember {
-  const { weight, draining, owned, version, asks, beatTtlMs, vitals } = attributes ?? {};
+  const { weight, commands, draining, owned, version, asks, beatTtlMs, vitals } = attributes ?? {};
   return {
     id,
     hi,
     lo,
     isForeign: attributes === null,
     weight: isWeight(weight) ? weight : MIN_WEIGHT,
+    commands: isTexts(commands) ? commands : undefined,
     isDraining: draining === true,
     owned: Number.isSafeInteger(owned) ? (owned as number) : 0,
     version: typeof version === 'string' ? version : null,
@@ -81,15 +84,14 @@ export function isWeight(weight: unknown): weight is number {
   return isWhole && (weight as number) >= MIN_WEIGHT && (weight as number) <= MAX_WEIGHT;
 }
 
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((one) => typeof one === 'string');
+}
+
 function readAsks(asks: unknown): Attributes['asks'] {
   const given = Object.entries(asks ?? {});
   if (given.length === 0) return NO_ASKS;
-  return Object.fromEntries(
-    given.flatMap(([owner, ids]) => {
-      const isList = Array.isArray(ids) && ids.every((id) => typeof id === 'string');
-      return isList ? [[owner, ids]] : [];
-    }),
-  );
+  return Object.fromEntries(given.flatMap(([owner, ids]) => (isTexts(ids) ? [[owner, ids]] : [])));
 }
 
 /** The vitals in a heartbeat; null where it has none that are valid: other versions beat too. */

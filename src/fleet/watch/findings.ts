@@ -134,7 +134,8 @@ function draining({ members, drainingMs }: FleetFacts): FleetFinding[] {
 }
 
 const UNOWNED_ADVICE: Readonly<Partial<Record<Explanation['reason'], string>>> = {
-  unplaced: 'Start an instance, or let one that drains take part again.',
+  unplaced:
+    'Start an instance that has their commands, or let one that drains take part again. See holdfast explain TARGET.',
   quarantine:
     'The store may have lost leases; this ends automatically, after one TTL at the latest.',
   revoked: 'They stay blocked while the revoked holder may still act; this ends automatically.',

@@ -230,8 +230,9 @@ export class FleetState {
   describe(record: TargetRecord, lease: ReadReply): PicturedTarget & { readonly why: string } {
     const fleet = this.explained;
     const { nowMs } = fleet;
-    const { id, isPaused } = record;
+    const { id, isPaused, command } = record;
     const target = new WatchedTarget(id);
+    target.command = command;
     markLease(target, lease, nowMs);
     this.#markLate(target, nowMs);
     target.isPaused = isPaused;
@@ -262,7 +263,8 @@ export class FleetState {
     const target = known ?? new WatchedTarget(id);
     target.isPaused = record.isPaused;
     if (target.isPaused) target.planned = null;
-    if (known === undefined) {
+    if (known === undefined || target.command !== record.command) {
+      target.command = record.command;
       target.preferred = this.#preferredOf(target);
       target.pinned = this.#pins.memberOf(id);
     }

@@ -11,12 +11,13 @@ import { MemberNotFoundError, TransferRefusedError } from '../errors.ts';
 import { DRAIN_COLLECTION, FLEET_TOPIC, orderFor } from '../member/heartbeat.ts';
 import { type Explanation, explain } from '../plan/explain.ts';
 import { hashMember } from '../plan/hash.ts';
+import { DEFAULT_COMMAND, hasCommand } from '../plan/plan.ts';
 import { readRecent } from '../poll/poll-history.ts';
 import type { StoredResult } from '../poll/result-writer.ts';
 import { SessionNotFoundError } from '../targets/errors.ts';
 import { RESULT_COLLECTION, type TargetIds } from '../targets/target-record.ts';
 import type { TargetStore } from '../targets/target-store.ts';
-import { fleetMember } from '../view/member.ts';
+import { type FleetMember, fleetMember } from '../view/member.ts';
 import { PINS_COLLECTION, PinSet, type StoredPin } from '../view/pin-set.ts';
 import type { FleetPicture, FleetSighting, MemberView, PicturedTarget } from './fleet-picture.ts';
 import { FleetState } from './fleet-state.ts';
@@ -35,6 +36,7 @@ const CALL = { timeoutMs: 5_000 };
 /** How many results one request reads. */
 const RESULTS_CHUNK = 1_000;
 const MAX_REASON_CHARS = 500;
+type TransferRefusal = TransferRefusedError['why'];
 /** The member in an order that concerns all plans. */
 const EVERY_MEMBER = '*';
 
@@ -50,6 +52,10 @@ export interface TargetView extends PicturedTarget {
   readonly why: string;
   readonly url: string | null;
   readonly everyMs: number | null;
+  /** How long one poll may take; null: as its instance is configured. */
+  readonly timeoutMs: number | null;
+  /** The name of its command; null: the runner's own, or it is polled. */
+  readonly command: string | null;
   /** Of its lease; 0 if it was never held. */
   readonly fence: number;
   readonly lastResult: StoredResult | null;
@@ -145,6 +151,8 @@ export class Fleet {
       ...state.describe(record, lease),
       url: record.url ?? null,
       everyMs: record.everyMs ?? null,
+      timeoutMs: record.timeoutMs ?? null,
+      command: record.command ?? null,
       fence: lease.kind === 'failed' ? 0 : lease.fence,
       lastResult,
       recent: (lastResult?.recent ?? []).map(([at, tookMs, ok]) => ({ at, tookMs, ok: ok === 1 })),
@@ -203,18 +211,38 @@ export class Fleet {
     checkTargetId(target, 'target');
     checkReason(reason);
     const { store, clock } = this.#rt;
-    const [from, live] = await Promise.all([this.#ownerOf(target), store.members.list(CALL)]);
+    const [{ owner: from, command }, live] = await Promise.all([
+      this.#ownerOf(target),
+      store.members.list(CALL),
+    ]);
     const found = live.find(({ id }) => id === member);
     if (found === undefined) throw new MemberNotFoundError({ member });
-    const { isForeign, isDraining } = fleetMember(found, hashMember(member), clock.monotonicMs());
-    if (isForeign || isDraining)
-      throw new TransferRefusedError({ target, member, why: isForeign ? 'foreign' : 'draining' });
+    const to = fleetMember(found, hashMember(member), clock.monotonicMs());
+    const why = whyNotTo(to, command);
+    if (why !== null) throw new TransferRefusedError({ target, member, why });
     await this.#removeDeadPins(live.map(({ id }) => id));
     const value: StoredPin = { member, sinceMs: clock.wallMs(), reason };
     const [reply] = await store.records.put(PINS_COLLECTION, [{ id: target, value }], CALL);
     if (reply?.kind === 'failed') throw reply.error;
     await this.#announce(from ?? member);
     return { from, to: member };
+  }
+
+  /**
+   * Throws if instances run and none of them has this command: the name may be misspelt. A check of
+   * what operators type; targets may name a command before an instance has it.
+   */
+  async checkCommand(command: string, field = 'command'): Promise<void> {
+    const live = await this.#rt.store.members.list(CALL);
+    const instances = live
+      .filter(({ attributes }) => attributes !== null)
+      .map((member) => fleetMember(member, hashMember(member.id), 0));
+    if (instances.length === 0 || instances.some((one) => hasCommand(one, { command }))) return;
+    const names = new Set(instances.flatMap(({ commands = [] }) => commands));
+    names.delete(DEFAULT_COMMAND);
+    const known = names.size === 0 ? 'They have none' : `They have ${[...names].sort().join(', ')}`;
+    const rule = `no running instance has a command of this name. ${known}. Declare it in the configuration of an instance, under runner.commands, and start that first`;
+    throw new ConfigError({ field, value: command, rule });
   }
 
   /** The plan alone places the target again, and leaves it there as long as that is even. */
@@ -246,8 +274,8 @@ export class Fleet {
     return (await this.#rt.store.members.list(CALL)).map(({ id }) => id);
   }
 
-  /** The owner of the target; null for none. Throws where there is no such target. */
-  async #ownerOf(target: string): Promise<string | null> {
+  /** The owner of the target and its command. Throws where there is no such target. */
+  async #ownerOf(target: string): Promise<{ owner: string | null; command: string | undefined }> {
     const { store } = this.#rt;
     const [record, [lease]] = await Promise.all([
       this.#targets.get(target),
@@ -258,7 +286,7 @@ export class Fleet {
     // A poller may be given a list of targets without records: one that has an owner is a target.
     if (owner === null && record?.kind !== 'poll')
       throw new SessionNotFoundError({ session: target });
-    return owner;
+    return { owner, command: record?.command };
   }
 
   /** Removes the orders for instances that are gone: their ids never come back. */
@@ -292,6 +320,12 @@ export class Fleet {
   async #announce(member: string): Promise<void> {
     await this.#rt.store.signals.publish(FLEET_TOPIC, orderFor(member)).catch(() => {});
   }
+}
+
+function whyNotTo(member: FleetMember, command: string | undefined): TransferRefusal | null {
+  if (member.isForeign) return 'foreign';
+  if (member.isDraining) return 'draining';
+  return hasCommand(member, { command }) ? null : 'command';
 }
 
 function checkReason(reason: unknown): void {

@@ -1,4 +1,5 @@
 import { defineError, type HeldReason } from '../../core/errors.ts';
+import { spanOf } from '../../core/time-text.ts';
 
 /**
  * No slot of the pool is free. `acquire` of a pool returns this as a result; `withSlot` throws it.
@@ -13,7 +14,7 @@ export class PoolFullError extends defineError(
   expiresInMs: number;
   waitedMs: number;
 }>(({ pool, slots, reason, expiresInMs, waitedMs }) => {
-  const waited = waitedMs > 0 ? `Waited ${Math.round(waitedMs)} ms. ` : '';
+  const waited = waitedMs > 0 ? `Waited ${spanOf(waitedMs)}. ` : '';
   return (
     `pool '${pool}' has none of its ${slots} slots free: ${WHY[reason]}. ${firstEnd(expiresInMs)}` +
     `${waited}Pass a longer wait to be woken when one is free, or add slots.`
@@ -27,7 +28,5 @@ const WHY: Readonly<Record<HeldReason, string>> = {
 };
 
 function firstEnd(ms: number): string {
-  return Number.isFinite(ms)
-    ? `The first expires in ${Math.ceil(ms)} ms unless it is renewed. `
-    : '';
+  return Number.isFinite(ms) ? `The first expires in ${spanOf(ms)} unless it is renewed. ` : '';
 }

@@ -4,10 +4,10 @@
  * other, every tenure of a slot has a fence for the resource behind that slot, and the holder of
  * each slot can be seen.
  *
- * **What a pool does not promise.** More than its leases do: see `lease.ts`. Nor that all processes
- * agree on the number of slots: a process that is configured with more takes more. And a call that
- * does not wait may be faster than one that waits. Only waiters keep an order among them: strictly
- * within one process, roughly across processes.
+ * **What a pool does not promise.** It promises no more than its leases do (`lease.ts`). It does
+ * not check that all processes have the same number of slots: a process that is configured with
+ * more takes more. A call that does not wait may overtake one that waits. Only waiters keep an
+ * order among them: strictly within one process, roughly across processes.
  */
 import { type Duration, durationMs } from '../../core/duration.ts';
 import { type BusyReason, ConfigError, StoreQuarantinedError } from '../../core/errors.ts';

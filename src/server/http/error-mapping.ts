@@ -30,12 +30,20 @@ export function problemFor(error: unknown): Problem | null {
   switch (error.code) {
     case 'SESSION_NOT_FOUND':
       return new Problem('not-found', { detail: 'There is no session or target with this id.' });
+    case 'WORKFLOW_NOT_FOUND':
+      return new Problem('not-found', { detail: 'There is no workflow with this id.' });
+    case 'WORKFLOW_ENDED':
+      return new Problem('conflict', {
+        detail: 'The function of this workflow has returned, so no line waits for a signal.',
+      });
+    case 'WORKFLOW_STEPS_FULL':
+      return new Problem('conflict', { detail: error.message });
     case 'MEMBER_NOT_FOUND':
       return new Problem('not-found', { detail: 'There is no live instance with this id.' });
     case 'TRANSFER_REFUSED':
       return new Problem('conflict', {
         detail:
-          'The instance is draining or is not a Holdfast instance, so it cannot be given targets. Nothing was changed.',
+          'The instance is draining, is not a Holdfast instance, or lacks the command of the target. Nothing was changed.',
       });
     case 'SESSION_EXISTS':
       return new Problem('session-exists', {

@@ -32,6 +32,7 @@ const TYPE_RULES: Readonly<Record<string, string>> = {
   number: 'must be a number',
   boolean: 'must be true or false',
   object: 'must be an object',
+  record: 'must be an object',
   array: 'must be a list',
 };
 

@@ -1,3 +1,7 @@
+/**
+ * A template tag that escapes what is inserted, for the pages that this server makes. Without it,
+ * text from outside could become markup.
+ */
 /** Only this file can set it, so text from outside never counts as `Html`. */
 const IS_HTML = Symbol('html');
 

@@ -30,6 +30,7 @@ export const queryFields = {
     }),
   session: idSchema.optional().meta({ description: 'Only events about this session or target.' }),
   target: idSchema.optional().meta({ description: 'The same as `session`.' }),
+  workflow: idSchema.optional().meta({ description: 'Only events about this workflow.' }),
   member: z
     .string({ error: INSTANCE_RULE })
     .refine(isName, { error: INSTANCE_RULE })
@@ -44,6 +45,7 @@ interface QueryFields {
   readonly event?: string[] | undefined;
   readonly session?: string | undefined;
   readonly target?: string | undefined;
+  readonly workflow?: string | undefined;
   readonly member?: string | undefined;
 }
 
@@ -57,8 +59,9 @@ export const EITHER = {
   when: ({ value }: { value: unknown }) => typeof value === 'object' && value !== null,
 };
 
-export function eventQuery({ event: events, session, target, member }: QueryFields): EventQuery {
-  return { events, about: session ?? target, member };
+export function eventQuery(query: QueryFields): EventQuery {
+  const { event: events, session, target, workflow, member } = query;
+  return { events, about: session ?? target, workflow, member };
 }
 
 const watchQuery = z

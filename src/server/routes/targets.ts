@@ -129,13 +129,14 @@ function addRoute({ holdfast }: ServerContext): Route {
     access: 'v3:write',
     summary: 'Add a target',
     description:
-      'One instance of the fleet polls it from then on. The address is resolved and checked when it is polled.',
+      'One instance of the fleet polls it from then on, or runs its command. The address is resolved and checked when it is polled.',
     body: newTargetSchema,
     responses: {
       201: { description: 'Added. `Location` is its address.', body: targetRecordSchema },
     },
     problems: ['session-exists'],
     async handle({ body, base }) {
+      if (body.command !== undefined) await holdfast.fleet.checkCommand(body.command);
       const target = await holdfast.targets.add(definedFields(body));
       const headers = { Location: `${base}${PATH}/${target.id}` };
       const audit = { action: 'target.add', subject: target.id };
@@ -150,12 +151,14 @@ function changeRoute({ holdfast }: ServerContext): Route {
     path: `${PATH}/{id}`,
     access: 'v3:write',
     summary: 'Change a target',
-    description: 'Changes the URL, the polling interval, or whether it is paused.',
+    description:
+      'Changes the URL, the polling interval, the time limit of a poll, the command and its data, or whether it is paused.',
     params: idParams,
     body: targetChangeSchema,
     responses: CHANGED,
     problems: ['not-found', 'conflict'],
     async handle({ params: { id }, body }) {
+      if (body.command !== undefined) await holdfast.fleet.checkCommand(body.command);
       const { target, changed } = await holdfast.targets.update(id, definedFields(body));
       const audit = changed ? { action: 'target.change', subject: id } : undefined;
       return { body: targetRecordJson(target), audit };

@@ -10,6 +10,8 @@ export interface EventQuery {
   readonly events?: readonly string[] | undefined;
   /** The session or target that the events are about. */
   readonly about?: string | undefined;
+  /** The workflow that the events are about. */
+  readonly workflow?: string | undefined;
   /** The instance that recorded the events, or that they are about: its id, name, or a prefix. */
   readonly member?: string | undefined;
 }
@@ -24,15 +26,16 @@ export interface EventFilter {
 type Visibility = 'everything' | { readonly tenant: string; readonly others: boolean };
 
 export function eventFilter(query: EventQuery, caller: Caller): EventFilter {
-  const { about, member } = query;
+  const { about, workflow, member } = query;
   const events = [...new Set(query.events)].sort();
   const visibility = visibilityOf(caller);
   return {
-    key: JSON.stringify([events, about, member, visibility]),
+    key: JSON.stringify([events, about, workflow ?? null, member, visibility]),
     passes: (event) =>
       isVisible(visibility, event) &&
       (events.length === 0 || events.some((name) => isCalled(event.event, name))) &&
       (about === undefined || targetOf(event) === about) &&
+      (workflow === undefined || event.workflow === workflow) &&
       (member === undefined || isAboutMember(event, member)),
   };
 }

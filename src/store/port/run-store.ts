@@ -11,7 +11,6 @@
  *
  * All times are of the store's wall clock. The clocks of its clients do not matter.
  */
-import { StoreUnsuitableError } from '../../core/errors.ts';
 import type { Call } from './store.ts';
 import { HISTORY_ERROR_MOST, type NotHeld } from './workflow-store.ts';
 
@@ -199,17 +198,4 @@ export function pauseDetail({ phase, waits, value }: PauseStep): string {
 /** Hints of runs of a function that are due, or have ended. Each message is the workflow's id. */
 export function runTopic(name: string): string {
   return `run:${name}`;
-}
-
-/** The runs of a store; throws if it keeps none. */
-export function runsOf({
-  name,
-  runs,
-}: {
-  readonly name: string;
-  readonly runs?: RunStore | undefined;
-}): RunStore {
-  if (runs !== undefined) return runs;
-  const problems = ['It keeps no steps, so workflow functions cannot run on it.'];
-  throw new StoreUnsuitableError({ store: name, problems });
 }

@@ -54,8 +54,7 @@ export interface WorkStore {
   readonly streams: StreamStore;
   readonly workflows: WorkflowStore;
   readonly intents: IntentStore;
-  /** Absent in a store that cannot run workflow functions. */
-  readonly runs?: RunStore;
+  readonly runs: RunStore;
 }
 
 export interface Store extends CoordinationStore, WorkStore {}

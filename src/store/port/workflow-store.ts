@@ -295,6 +295,8 @@ export interface WorkflowSnapshot {
   readonly id: string;
   /** Whose tenure it is in; null after a revocation. The lease may have run out meanwhile. */
   readonly leaseId: string | null;
+  /** The inbox of the orchestrator that began this tenure; null if none has begun it. */
+  readonly inbox: string | null;
   readonly epoch: number;
   readonly state: unknown;
   readonly unresolved: number;

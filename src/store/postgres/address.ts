@@ -4,8 +4,8 @@ import { ConfigError } from '../../core/errors.ts';
 export interface PostgresAddress {
   /** Without secrets. */
   readonly name: string;
-  /** The address without the parameters below, as `pg` takes it. */
-  readonly url: string;
+  /** One address for each host, without the parameters below, as `pg` takes it. */
+  readonly urls: readonly string[];
   /** `listen`: where to LISTEN, if `url` leads to a pooler that swallows it. */
   readonly listenUrl: string | null;
   readonly schema: string;
@@ -15,21 +15,30 @@ export interface PostgresAddress {
 const SCHEMA_FORM = /^[a-z_][a-z0-9_]{0,47}$/;
 export const DEFAULT_SCHEMA = 'holdfast';
 
-/** Reads `postgres://user@host:port/database?schema=…&listen=…&standbys=synchronous`. */
+/** Scheme and login, hosts, and the rest. */
+const PARTS = /^([^/]*:\/\/(?:[^@/?#]*@)?)([^/?#]*)(.*)$/;
+/** What libpq calls a session that can write. Holdfast needs one, whatever the address says. */
+const WRITABLE = ['read-write', 'primary', 'any'];
+
+/**
+ * Reads `postgres://user@host:port/database?schema=…&listen=…&standbys=synchronous`, also with
+ * several hosts: `postgres://user@a:5432,b:5432/database?target_session_attrs=read-write`.
+ */
 export function parseAddress(text: string): PostgresAddress {
   const refuse = (rule: string) =>
     new ConfigError({ field: 'store', value: text.split('://', 1)[0], rule });
-  let url: URL;
+  const [, login = '', hosts = '', rest = ''] = PARTS.exec(text) ?? [];
+  let all: [URL, ...URL[]];
   try {
-    url = new URL(text);
+    all = hosts.split(',').map((host) => new URL(login + host + rest)) as [URL, ...URL[]];
   } catch {
     throw refuse(
       'after postgres:// come host, port and database, as in postgres://app@db:5432/app',
     );
   }
   const take = (name: string) => {
-    const value = url.searchParams.get(name);
-    url.searchParams.delete(name);
+    const value = all[0].searchParams.get(name);
+    for (const url of all) url.searchParams.delete(name);
     return value;
   };
   const schema = take('schema') ?? DEFAULT_SCHEMA;
@@ -41,11 +50,16 @@ export function parseAddress(text: string): PostgresAddress {
   const listenUrl = take('listen');
   if (listenUrl !== null && !/^postgres(ql)?:\/\//.test(listenUrl))
     throw refuse('?listen= is a postgres:// address that leads to the server without a pooler');
-  return { name: nameOf(url, schema), url: url.href, listenUrl, schema, standbys };
+  if (!WRITABLE.includes(take('target_session_attrs') ?? 'read-write'))
+    throw refuse(`?target_session_attrs= is ${WRITABLE.join(', ')}: leases need a primary`);
+  const urls = all.map((url) => url.href);
+  return { name: nameOf(all, schema), urls, listenUrl, schema, standbys };
 }
 
-function nameOf(url: URL, schema: string): string {
-  const place = url.host || decodeURIComponent(url.searchParams.get('host') ?? '');
+function nameOf(urls: readonly [URL, ...URL[]], schema: string): string {
+  const [first] = urls;
+  const hosts = urls.map(({ host }) => host).join(',');
+  const place = hosts || decodeURIComponent(first.searchParams.get('host') ?? '');
   const shown = schema === DEFAULT_SCHEMA ? '' : `?schema=${schema}`;
-  return `postgres://${place}${url.pathname}${shown}`;
+  return `postgres://${place}${first.pathname}${shown}`;
 }

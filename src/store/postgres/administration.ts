@@ -1,12 +1,10 @@
 /** Installs, shows and removes the schema, for the command line. */
 import { ConfigError, StoreRefusedError } from '../../core/errors.ts';
-import { parseAddress } from './address.ts';
-import { type PostgresLink, urlDialer } from './dialer.ts';
-import { dialError, sentError } from './failures.ts';
-import { ensureInstalled, installedVersion } from './installation.ts';
+import { withLink } from './administration-link.ts';
+import { fencedTables } from './fences.ts';
+import { ensureInstalled, installedVersion, SCHEMA_VERSION, upgrade } from './installation.ts';
 import { literal, within } from './statement.ts';
 
-const DIAL_MS = 10_000;
 const WORK_MS = 60_000;
 const ROLE_FORM = /^[A-Za-z_][A-Za-z0-9_$-]{0,62}$/;
 
@@ -15,6 +13,8 @@ export interface StoreStatus {
   readonly schema: string;
   /** Null: not installed. */
   readonly version: number | null;
+  /** The version that this Holdfast installs and uses. */
+  readonly known: number;
   /** The leases that are held now. */
   readonly held: number;
   readonly bytes: number;
@@ -40,52 +40,65 @@ export async function installStore(address: string, role?: string): Promise<Stor
 export function storeStatus(address: string): Promise<StoreStatus> {
   return withLink(address, 'status', async (link, { name: store, schema }) => {
     const version = await installedVersion(link, schema);
-    if (version === null) return { store, schema, version, held: 0, bytes: 0, timeline: null };
+    const known = SCHEMA_VERSION;
+    if (version === null)
+      return { store, schema, version, known, held: 0, bytes: 0, timeline: null };
     const sql = `SELECT json_build_object(
-      'held', (SELECT count(*) FROM "${schema}".lease l WHERE holder <> '!revoked' AND "${schema}".lives_until(l) > "${schema}".clock_us()),
+      'held', (SELECT count(*) FROM "${schema}".lease l WHERE ${isHeld(schema, version)}),
       'bytes', (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) FROM pg_class c JOIN pg_namespace n
         ON n.oid = c.relnamespace WHERE n.nspname = ${literal(schema)} AND c.relkind = 'r'),
       'timeline', "${schema}".timeline())::text`;
     const facts = JSON.parse((await link.query(within(WORK_MS, sql))) ?? '{}');
-    return { store, schema, version, ...facts };
+    return { store, schema, version, known, ...facts };
   });
 }
 
-/** Drops the schema with all that Holdfast has there. Refuses while a lease is held. */
+/** Whether the lease `l` is held, in SQL. Keepalives came with version 3. */
+function isHeld(schema: string, version: number): string {
+  const until = version < 3 ? 'l.until' : `"${schema}".lives_until(l)`;
+  return `l.holder <> '!revoked' AND ${until} > "${schema}".clock_us()`;
+}
+
+/** The schema after its upgrade, and the version that it had; null: it is not installed. */
+export interface StoreUpgrade extends StoreStatus {
+  readonly before: number | null;
+}
+
+/** Brings an older schema to this version. Refuses while a lease is held or a member is alive. */
+export async function upgradeStore(address: string): Promise<StoreUpgrade> {
+  const before = await withLink(address, 'upgrade', (link, { name: store, schema }) =>
+    upgrade(link, { store, schema }, async (version) => {
+      const used = await link.query(
+        `SELECT (EXISTS (SELECT FROM "${schema}".lease l WHERE ${isHeld(schema, version)})
+          OR EXISTS (SELECT FROM "${schema}".member WHERE until > "${schema}".clock_us()))::text`,
+      );
+      if (used !== 'true') return;
+      const reply = 'leases are held, or instances are alive';
+      const advice = 'Stop every process of the store first. Nothing was changed.';
+      throw new StoreRefusedError({ store, operation: 'upgrade', reply, advice });
+    }),
+  );
+  return { ...(await storeStatus(address)), before };
+}
+
+/**
+ * Drops the schema with all that Holdfast has there. Refuses while a lease is held or a table is
+ * fenced: the fence would go with the schema.
+ */
 export async function uninstallStore(address: string): Promise<StoreStatus> {
   const status = await storeStatus(address);
-  if (status.held > 0) {
-    const reply = `${status.held} leases are held`;
-    const advice = 'Stop every process of the store first. Nothing was changed.';
-    throw new StoreRefusedError({ store: status.store, operation: 'uninstall', reply, advice });
-  }
+  const refusal = (reply: string, first: string) => {
+    const advice = `${first} first. Nothing was changed.`;
+    return new StoreRefusedError({ store: status.store, operation: 'uninstall', reply, advice });
+  };
+  if (status.held > 0)
+    throw refusal(`${status.held} leases are held`, 'Stop every process of the store');
   if (status.version !== null)
-    await withLink(address, 'uninstall', async (link, { schema }) => {
-      await link.query(within(WORK_MS, `DROP SCHEMA "${schema}" CASCADE`));
+    await withLink(address, 'uninstall', async (link, to) => {
+      const [table] = await fencedTables(link, to);
+      if (table !== undefined)
+        throw refusal(`table ${table} is fenced`, `Run 'holdfast fence rm ${table}'`);
+      await link.query(within(WORK_MS, `DROP SCHEMA "${to.schema}" CASCADE`));
     });
   return status;
-}
-
-async function withLink<R>(
-  address: string,
-  operation: string,
-  work: (link: PostgresLink, to: { readonly name: string; readonly schema: string }) => Promise<R>,
-): Promise<R> {
-  if (!/^postgres(ql)?:/.test(address)) {
-    const rule = 'it is for PostgreSQL: postgres://… Other stores need no installation';
-    throw new ConfigError({ field: 'store', value: address.split(':', 1)[0], rule });
-  }
-  const to = parseAddress(address);
-  const where = { store: to.name, operation };
-  const dialer = await urlDialer(to.url, null, undefined);
-  const link = await dialer.dial(DIAL_MS, false).catch((error: unknown) => {
-    throw dialError(error, where);
-  });
-  try {
-    return await work(link, to);
-  } catch (error) {
-    throw sentError(error, where, 0);
-  } finally {
-    link.destroy();
-  }
 }

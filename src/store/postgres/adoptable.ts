@@ -26,7 +26,21 @@ export interface AdoptablePglite {
   onNotification(listener: (channel: string, payload: string) => void): () => void;
 }
 
-export type AdoptablePostgres = AdoptablePgPool | AdoptablePgClient | AdoptablePglite;
+/**
+ * An instance of `postgres` (postgres.js). Holdfast opens connections of its own with its options.
+ */
+export interface AdoptablePostgresJs {
+  readonly options: { readonly host: readonly string[]; readonly database: string };
+  unsafe(text: string): PromiseLike<unknown>;
+  begin(...work: never[]): PromiseLike<unknown>;
+  reserve(): Promise<unknown>;
+}
+
+export type AdoptablePostgres =
+  | AdoptablePgPool
+  | AdoptablePgClient
+  | AdoptablePglite
+  | AdoptablePostgresJs;
 
 export function isPool(value: object): value is AdoptablePgPool {
   return 'totalCount' in value && 'options' in value && 'connect' in value;
@@ -40,8 +54,14 @@ export function isPglite(value: object): value is AdoptablePglite {
   return 'waitReady' in value && 'exec' in value && 'onNotification' in value;
 }
 
+/** An instance is a function. A transaction of it has no `reserve`. */
+export function isPostgresJs(value: unknown): value is AdoptablePostgresJs {
+  return typeof value === 'function' && 'unsafe' in value && 'reserve' in value;
+}
+
 /** Whether a value looks like a client of PostgreSQL. */
 export function isAdoptablePostgres(value: unknown): value is AdoptablePostgres {
+  if (isPostgresJs(value)) return true;
   if (typeof value !== 'object' || value === null) return false;
   return isPool(value) || isClient(value) || isPglite(value);
 }

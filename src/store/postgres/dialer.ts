@@ -7,7 +7,9 @@ import {
   type AdoptablePostgres,
   isPglite,
   isPool,
+  isPostgresJs,
 } from './adoptable.ts';
+import { isServerError } from './failures.ts';
 
 /** One connection to a server. */
 export interface PostgresLink {
@@ -33,9 +35,13 @@ export interface PostgresDialer {
 /** The part of a `Client` of `pg` that Holdfast uses. */
 interface PgClient {
   connect(): Promise<unknown>;
-  query(text: string): Promise<PgResult | PgResult[]>;
+  query(text: string | PgQuery): Promise<PgResult | PgResult[]>;
   on(event: string, listener: (...args: never[]) => void): unknown;
   readonly connection?: { readonly stream?: { destroy(): void } };
+}
+interface PgQuery {
+  readonly text: string;
+  readonly query_timeout: number;
 }
 interface PgResult {
   readonly rows: readonly object[];
@@ -50,9 +56,9 @@ const FIXED = {
   application_name: 'holdfast',
 };
 
-/** Connects by address. Loads `pg`. */
+/** Connects by address: to the primary, where there are several hosts. Loads `pg`. */
 export async function urlDialer(
-  url: string,
+  urls: readonly string[],
   listenUrl: string | null,
   tls: TlsOptions | undefined,
 ): Promise<PostgresDialer> {
@@ -61,14 +67,42 @@ export async function urlDialer(
   return {
     isEmbedded: false,
     dial: (timeoutMs, isListening) => {
-      const connectionString = isListening ? (listenUrl ?? url) : url;
-      return dialPg(Client, { connectionString, ...ssl }, timeoutMs);
+      const to = isListening && listenUrl !== null ? [listenUrl] : urls;
+      const configs = to.map((connectionString) => ({ connectionString, ...ssl }));
+      const [first = {}] = configs;
+      return configs.length > 1
+        ? dialPrimary(Client, configs, timeoutMs)
+        : dialPg(Client, first, timeoutMs);
     },
   };
 }
 
+/** Dials all hosts at once, so that one that hangs delays nothing, and takes the first primary. */
+async function dialPrimary(
+  Client: PgClientClass,
+  configs: readonly object[],
+  timeoutMs: number,
+): Promise<PostgresLink> {
+  let isDone = false;
+  const attempts = configs.map(async (config) => {
+    const link = await dialPg(Client, config, timeoutMs, true);
+    if (isDone) link.destroy();
+    isDone = true;
+    return link;
+  });
+  return Promise.any(attempts).catch(({ errors }: { errors: readonly Error[] }) => {
+    // One that the server sent says more: a wrong password, for example.
+    const said = errors.find(isServerError);
+    throw said ?? new Error(errors.map(({ message }) => message).join('; '));
+  });
+}
+
 /** Connects as a client of the user does, with connections of our own. */
 export async function adoptedDialer(from: AdoptablePostgres): Promise<PostgresDialer> {
+  if (isPostgresJs(from)) {
+    const { postgresJsDialer } = await import('./postgres-js-dialer.ts');
+    return postgresJsDialer(from);
+  }
   if (isPglite(from)) return pgliteDialer(from);
   const Client = classOf(from) ?? (await loadPg());
   const config = isPool(from) ? { ...from.options } : configOf(from);
@@ -103,14 +137,19 @@ async function dialPg(
   Client: PgClientClass,
   config: object,
   timeoutMs: number,
+  mustBePrimary = false,
 ): Promise<PostgresLink> {
-  const client = new Client({ ...config, ...FIXED, connectionTimeoutMillis: Math.ceil(timeoutMs) });
+  const query_timeout = Math.ceil(timeoutMs);
+  const client = new Client({ ...config, ...FIXED, connectionTimeoutMillis: query_timeout });
   let lost: ((error: Error) => void) | null = null;
   client.on('error', (error: Error) => lost?.(error));
   client.on('end', () => lost?.(new Error('the connection ended')));
   const destroy = () => client.connection?.stream?.destroy();
   try {
     await client.connect();
+    const text = 'SELECT pg_is_in_recovery()::text';
+    if (mustBePrimary && firstOf(await client.query({ text, query_timeout })) === 'true')
+      throw new Error('the server is a standby in recovery');
   } catch (error) {
     destroy();
     throw error;

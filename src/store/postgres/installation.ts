@@ -5,8 +5,15 @@ import type { PostgresLink } from './dialer.ts';
 import { isServerError } from './failures.ts';
 import { literal, within } from './statement.ts';
 
-/** The version of tables and functions. A later one in the database is refused. */
-const SCHEMA_VERSION = 2;
+/** The version of tables and functions. Any other in the database is refused. */
+export const SCHEMA_VERSION = 3;
+/**
+ * What an upgrade to a version changes in the tables that are there, before the files of `sql/`
+ * make new tables and all functions. Absent: nothing.
+ */
+const TABLE_CHANGES: Readonly<Record<number, string>> = {
+  3: 'ALTER TABLE lease ADD COLUMN IF NOT EXISTS keepalive text COLLATE "C"',
+};
 
 /** No step of the installation takes longer. */
 const INSTALL_MS = 30_000;
@@ -37,10 +44,15 @@ async function isInstalled(
   const version = await installedVersion(link, schema);
   if (version === null) return false;
   if (version === SCHEMA_VERSION) return true;
-  const problem =
-    `The schema '${schema}' has version ${version}, and this Holdfast knows version ${SCHEMA_VERSION}. ` +
-    'Use the Holdfast that made it, or another schema.';
-  throw new StoreUnsuitableError({ store, problems: [problem] });
+  throw new StoreUnsuitableError({ store, problems: [versionProblem(schema, version)] });
+}
+
+function versionProblem(schema: string, version: number): string {
+  const advice =
+    version < SCHEMA_VERSION
+      ? "Stop every process of the store, and run 'holdfast store upgrade'."
+      : 'Use the Holdfast that made it, or another schema.';
+  return `The schema '${schema}' has version ${version}, and this Holdfast knows version ${SCHEMA_VERSION}. ${advice}`;
 }
 
 /** A comment on the schema says its version: every role can read it. Null: not installed. */
@@ -54,15 +66,11 @@ export async function installedVersion(link: PostgresLink, schema: string): Prom
 
 async function install(link: PostgresLink, options: InstallOptions): Promise<void> {
   const { store, schema } = options;
-  await link.query('BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE');
   try {
-    // Held until COMMIT. An advisory lock of the session would outlive a pooler's connection.
-    const lock = `SELECT pg_advisory_xact_lock(hashtext(${literal(`holdfast/${schema}`)}))::text`;
-    await link.query(within(INSTALL_MS, `SET LOCAL synchronous_commit = on;${lock}`));
-    if (!(await isInstalled(link, options))) await link.query(installation(schema));
-    await link.query('COMMIT');
+    await migrate(link, schema, async () => {
+      if (!(await isInstalled(link, options))) await link.query(installation(schema));
+    });
   } catch (error) {
-    await link.query('ROLLBACK').catch(() => {});
     if (!isServerError(error) || error.code !== '42501') throw error;
     const problem =
       `The schema '${schema}' is not installed, and this role may not install it (${error.message}). ` +
@@ -71,21 +79,111 @@ async function install(link: PostgresLink, options: InstallOptions): Promise<voi
   }
 }
 
+/**
+ * A plan is kept for as long as its session lives, and is not made again for each call. Made for a
+ * small table, it must not read all of a large one. `jit` would compile what costs nothing.
+ */
+const PLANS = `DO $$ DECLARE f regprocedure; BEGIN
+  FOR f IN SELECT oid FROM pg_proc WHERE pronamespace = current_schema::regnamespace AND prosecdef LOOP
+    EXECUTE format('ALTER FUNCTION %s SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan', f);
+  END LOOP;
+END $$`;
+
+/** One transaction, which no other installation or upgrade of the schema runs beside. */
+async function migrate(
+  link: PostgresLink,
+  schema: string,
+  work: () => Promise<void>,
+): Promise<void> {
+  await link.query('BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE');
+  try {
+    // Held until COMMIT. An advisory lock of the session would outlive a pooler's connection.
+    const lock = `SELECT pg_advisory_xact_lock(hashtext(${literal(`holdfast/${schema}`)}))::text`;
+    await link.query(within(INSTALL_MS, `SET LOCAL synchronous_commit = on;${lock}`));
+    await work();
+    await link.query('COMMIT');
+  } catch (error) {
+    await link.query('ROLLBACK').catch(() => {});
+    throw error;
+  }
+}
+
+/**
+ * Brings an older schema to this version, in one transaction: all of it, or nothing. Returns the
+ * version before; null if the schema is not installed. `check` throws if it must not change now.
+ */
+export async function upgrade(
+  link: PostgresLink,
+  { store, schema }: { readonly store: string; readonly schema: string },
+  check: (version: number) => Promise<void>,
+): Promise<number | null> {
+  let before: number | null = null;
+  await migrate(link, schema, async () => {
+    before = await installedVersion(link, schema);
+    if (before === null || before === SCHEMA_VERSION) return;
+    if (before > SCHEMA_VERSION)
+      throw new StoreUnsuitableError({ store, problems: [versionProblem(schema, before)] });
+    await check(before);
+    // New functions belong to the role that owns the rest: they run with its rights.
+    const owner = await link.query(
+      `SELECT quote_ident(nspowner::regrole::text) FROM pg_namespace WHERE nspname = ${literal(schema)}`,
+    );
+    await link.query(`SET LOCAL ROLE ${owner}`);
+    const users = JSON.parse((await link.query(rolesThatUse(schema))) ?? '[]') as string[];
+    await link.query(upgradeFrom(before, schema, users));
+  });
+  return before;
+}
+
+/** The roles that may call the functions, beside their owner. */
+function rolesThatUse(schema: string): string {
+  return `SELECT coalesce(json_agg(DISTINCT quote_ident(r.rolname)), '[]')::text
+    FROM pg_proc p CROSS JOIN aclexplode(p.proacl) AS a JOIN pg_roles r ON r.oid = a.grantee
+    WHERE p.pronamespace = ${literal(schema)}::regnamespace AND p.proname = 'lease_acquire' AND a.grantee <> p.proowner`;
+}
+
+function upgradeFrom(version: number, schema: string, users: readonly string[]): string {
+  const changes = Object.entries(TABLE_CHANGES).filter(([to]) => Number(to) > version);
+  return [
+    `SET LOCAL search_path = "${schema}", pg_temp`,
+    // Functions are made again, all but those that triggers on tables of the user depend on.
+    `DO $$ DECLARE f regprocedure; BEGIN
+       FOR f IN SELECT oid FROM pg_proc WHERE pronamespace = ${literal(schema)}::regnamespace
+         AND prorettype <> 'trigger'::regtype LOOP EXECUTE format('DROP FUNCTION %s', f); END LOOP; END $$`,
+    ...changes.map(([, sql]) => sql),
+    ...sources(),
+    `UPDATE marker SET format = ${SCHEMA_VERSION}`,
+    ...closing(schema),
+    ...users.map((role) => `GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA "${schema}" TO ${role}`),
+  ].join(';\n');
+}
+
 /** What makes the schema, within the caller's transaction. */
 function installation(schema: string): string {
-  const files = readdirSync(SQL)
-    .filter((name) => name.endsWith('.sql'))
-    .sort();
-  const sources = files.map((name) => readFileSync(new URL(name, SQL), 'utf8'));
   return [
     `CREATE SCHEMA IF NOT EXISTS "${schema}"`,
     // Functions keep this path (SET search_path FROM CURRENT): no other schema can shadow a table.
     `SET LOCAL search_path = "${schema}", pg_temp`,
-    ...sources.map((source) => source.trim().replace(/;$/, '')),
+    ...sources(),
     `INSERT INTO marker (id, format, origin, era, system, timeline, synchronous)
      SELECT 1, ${SCHEMA_VERSION}, gen_random_uuid()::text, gen_random_uuid()::text, system_identifier::text, timeline(), is_synchronous()
      FROM pg_control_system()`,
+    ...closing(schema),
+  ].join(';\n');
+}
+
+/** The statements that make tables, where they are missing, and functions. */
+function sources(): string[] {
+  const files = readdirSync(SQL)
+    .filter((name) => name.endsWith('.sql'))
+    .sort();
+  return files.map((name) => readFileSync(new URL(name, SQL), 'utf8').trim().replace(/;$/, ''));
+}
+
+function closing(schema: string): string[] {
+  return [
+    PLANS,
     `REVOKE ALL ON ALL FUNCTIONS IN SCHEMA "${schema}" FROM PUBLIC`,
     `COMMENT ON SCHEMA "${schema}" IS 'Holdfast, version ${SCHEMA_VERSION}: leases, and the work they protect'`,
-  ].join(';\n');
+  ];
 }

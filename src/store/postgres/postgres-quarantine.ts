@@ -31,8 +31,9 @@ export interface EraReply {
   readonly since: number | null;
   /** Why this very call began the era; absent if it did not. */
   readonly began?: string | null;
-  /** The position in the WAL, which is on the disk by now. */
+  /** A position in the WAL that is on the disk, and its timeline. */
   readonly position?: number;
+  readonly timeline?: string;
 }
 
 interface ExamineReply extends EraReply {
@@ -56,6 +57,7 @@ export class PostgresQuarantine {
   readonly #left = new Set<string>();
   #origin: string | null = null;
   #position = 0;
+  #timeline = '';
   #era = '';
   #forgotAtMs: number | null = null;
 
@@ -103,6 +105,8 @@ export class PostgresQuarantine {
       standbys,
       origin: this.#origin,
       position: this.#position,
+      timeline: this.#timeline,
+      era: this.#era,
       left,
       bounds,
     });
@@ -122,8 +126,10 @@ export class PostgresQuarantine {
   }
 
   /** Takes over what a verb has found. */
-  adopt({ era, since, began, position = 0 }: EraReply): void {
-    this.#position = Math.max(began ? 0 : this.#position, position);
+  adopt({ era, since, began, position = 0, timeline = this.#timeline }: EraReply): void {
+    const isComparable = timeline === this.#timeline && era === this.#era;
+    this.#position = Math.max(isComparable ? this.#position : 0, position);
+    this.#timeline = timeline;
     if (era === this.#era) return;
     if (this.#era !== '') this.#left.add(this.#era);
     for (const oldest of this.#left) {

@@ -26,6 +26,7 @@ import { PostgresLeases } from './verbs/leases.ts';
 import { postgresLog } from './verbs/log.ts';
 import { postgresMembers } from './verbs/members.ts';
 import { postgresRecords } from './verbs/records.ts';
+import { postgresRuns } from './verbs/runs.ts';
 import { PostgresSignals } from './verbs/signals.ts';
 import { postgresStreams } from './verbs/streams.ts';
 import { postgresWorkflows } from './verbs/workflows.ts';
@@ -74,7 +75,7 @@ export async function openPostgresStore(
   checkPrefix(prefix);
   const address = typeof from === 'string' ? parseAddress(from) : adoptedAddress(options.schema);
   const dialer = await (typeof from === 'string'
-    ? urlDialer(address.url, address.listenUrl, options.tls)
+    ? urlDialer(address.urls, address.listenUrl, options.tls)
     : adoptedDialer(from));
   const store = new PostgresStore(rt, address, dialer, { ...options, prefix, quarantine });
   await store.open().catch(async (error: unknown) => {
@@ -98,6 +99,7 @@ class PostgresStore implements Store {
   readonly streams: Store['streams'];
   readonly workflows: Store['workflows'];
   readonly intents: Store['intents'];
+  readonly runs: Store['runs'];
   readonly bounds: NonNullable<Store['bounds']>;
   readonly guard: GuardStore;
   readonly #rt: BaseRuntime;
@@ -151,6 +153,7 @@ class PostgresStore implements Store {
     this.streams = postgresStreams(workFunctions);
     this.workflows = postgresWorkflows(workFunctions, this.#quarantine);
     this.intents = postgresIntents(workFunctions);
+    this.runs = postgresRuns(workFunctions);
     this.guard = { sql: (key, fence) => guardStatement(schema, prefix + key, fence) };
     this.bounds = postgresBounds(work, schema, this.#quarantine);
     const round = () => this.#sweep();
@@ -192,10 +195,9 @@ class PostgresStore implements Store {
   }
 
   /** Connects, refuses a server that cannot keep leases, and examines its era. */
-  async #makeLink(timeoutMs: number): Promise<PostgresLink> {
+  #makeLink(timeoutMs: number): Promise<PostgresLink> {
     const { schema } = this.#address;
-    const link = await this.#dialer.dial(timeoutMs, false);
-    try {
+    return this.#prepared(timeoutMs, false, async (link) => {
       const problems = problemsOf(await readFacts(link), this.#dialer.isEmbedded);
       if (problems.length > 0) throw new StoreUnsuitableError({ store: this.name, problems });
       const { create = this.#options.maxTtls !== null } = this.#options;
@@ -203,21 +205,29 @@ class PostgresStore implements Store {
       const request = this.#quarantine.examination;
       const sql = statement('server_examine', request, { schema, timeoutMs });
       this.#quarantine.examined((await link.query(sql)) ?? '');
-      return link;
-    } catch (error) {
-      link.destroy();
-      throw error;
-    }
+    });
   }
 
-  async #makeHintLink(timeoutMs: number): Promise<PostgresLink> {
-    const link = await this.#dialer.dial(timeoutMs, true);
+  #makeHintLink(timeoutMs: number): Promise<PostgresLink> {
+    return this.#prepared(timeoutMs, true, (link) => this.signals.prepare(link));
+  }
+
+  async #prepared(
+    timeoutMs: number,
+    isListening: boolean,
+    prepare: (link: PostgresLink) => Promise<void>,
+  ): Promise<PostgresLink> {
+    const link = await this.#dialer.dial(timeoutMs, isListening);
+    // A server or network that goes silent now would leave the connection dialing permanently.
+    const timer = this.#rt.clock.after(timeoutMs, () => link.destroy());
     try {
-      await this.signals.prepare(link);
+      await prepare(link);
       return link;
     } catch (error) {
       link.destroy();
       throw error;
+    } finally {
+      timer.cancel();
     }
   }
 

@@ -7,7 +7,7 @@ const WORK_SHARE = 9 / 10;
 export interface StatementOptions {
   readonly schema: string;
   readonly timeoutMs: number;
-  /** False only for hints: losing one costs time. */
+  /** False only for hints and releases: losing one costs time. */
   readonly isDurable?: boolean;
 }
 

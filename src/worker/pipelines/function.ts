@@ -78,7 +78,14 @@ export function callWithParams(run: KindFunction) {
 function contextOf(hold: PipelineHold): PipelineContext {
   const { signal, fence, slot } = hold;
   const progress = (value: unknown) => hold.progress(value);
-  return { signal, fence, slot, assertHeld: () => hold.assertHeld(), progress };
+  return {
+    signal,
+    fence,
+    slot,
+    assertHeld: () => hold.assertHeld(),
+    guard: (transaction) => hold.guard(transaction),
+    progress,
+  };
 }
 
 /** The result, if it can be JSON and is short. */

@@ -10,7 +10,7 @@ import type { GroupRecord } from '../supervisor/host.ts';
 
 /** What a function that runs for a session of a built-in kind is given. */
 export interface PipelineContext
-  extends Pick<KindContext, 'signal' | 'fence' | 'slot' | 'assertHeld' | 'progress'> {}
+  extends Pick<KindContext, 'signal' | 'fence' | 'slot' | 'assertHeld' | 'guard' | 'progress'> {}
 
 /**
  * Its result is kept with the session, if it can be JSON. It has to end when `signal` fires: no

@@ -13,7 +13,7 @@ function signs() {
   const clock = new FakeClock();
   const events = new Emitter();
   const timings = deriveTimings({ ttl: 30_000, renewEvery: 10_000 }, {});
-  const heartbeat = new Heartbeat(testRuntime({ clock, events }), 1, timings);
+  const heartbeat = new Heartbeat(testRuntime({ clock, events }), { weight: 1 }, timings);
   const renewed = (tookMs: number, leaseClass = 'poll') =>
     events.emit('lease.renewed', { leaseClass, count: 1, tookMs });
   return { clock, events, heartbeat, renewed };

@@ -48,6 +48,7 @@ interface Given {
   refreshAtMs?: number;
   notBeforeMs?: number;
   revokedUntilMs?: number;
+  command?: string;
 }
 
 /** A free target that has been free for long, unless the row says otherwise. */
@@ -275,7 +276,7 @@ describe('lookAgainAtMs', () => {
 });
 
 describe('mayGive', () => {
-  const FULL: Share = { quota: 1, isDraining: false };
+  const FULL: Share = { quota: 1, isDraining: false, isSplit: false };
 
   it.each<[string, Given, PlanMember, number, Partial<Share>, boolean]>([
     ['gives what is above the quota', {}, ana, 2, {}, true],
@@ -296,6 +297,23 @@ describe('mayGive', () => {
       ana,
       2,
       {},
+      true,
+    ],
+    ['B-07 gives nothing to a member without its command', { command: 'x' }, ana, 2, {}, false],
+    [
+      'gives nothing up to the quota that its plan gives away',
+      { planned: 'ana' },
+      ana,
+      1,
+      {},
+      false,
+    ],
+    [
+      'B-04 gives what its plan gives away, where members have different commands',
+      { planned: 'ana' },
+      ana,
+      1,
+      { isSplit: true },
       true,
     ],
     ['gives nothing to a draining member', {}, draining, 2, {}, false],

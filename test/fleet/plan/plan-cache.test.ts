@@ -10,6 +10,7 @@ interface OwnedTarget {
   readonly lo: number;
   owner: string | null;
   pinned: string | null;
+  command?: string | undefined;
 }
 
 function member(id: string, more: Partial<PlanMember> = {}): PlanMember {
@@ -29,6 +30,16 @@ describe('the planner', () => {
     expect(planner.last).toBe(first);
   });
 
+  it('P-01 plans again when a target names another command, and when a member has another', () => {
+    const planner = new PlanCache();
+    const one = target('t1', 'a');
+    const planned = (...members: PlanMember[]) => [...planner.plan(members, [one]).planned];
+    expect(planned(member('a'), member('b'))).toEqual([0]);
+    one.command = 'listen';
+    expect(planned(member('a'), member('b'))).toEqual([-1]);
+    expect(planned(member('a'), member('b', { commands: ['listen'] }))).toEqual([1]);
+  });
+
   it('P-01 gives the same plan as one from scratch, whatever has changed since the last', () => {
     const ids = ['a', 'b', 'c', 'd'];
     const changed = fc.record({
@@ -39,13 +50,17 @@ describe('the planner', () => {
       count: fc.integer({ min: 5, max: 7 }),
       owners: fc.array(fc.option(fc.constantFrom(...ids)), { minLength: 7, maxLength: 7 }),
       pins: fc.array(fc.option(fc.constantFrom(...ids)), { minLength: 7, maxLength: 7 }),
+      able: fc.subarray(ids),
+      needing: fc.subarray([0, 1, 2, 3, 4, 5, 6]),
     });
     fc.assert(
       fc.property(fc.array(changed, { minLength: 1, maxLength: 8 }), (changes) => {
         const planner = new PlanCache();
         const all = Array.from({ length: 7 }, (_, i) => target(`t${i}`));
-        for (const { present, weights, draining, foreign, count, owners, pins } of changes) {
+        for (const { present, weights, draining, foreign, count, ...more } of changes) {
+          const { owners, pins, able, needing } = more;
           for (const [i, one] of all.entries()) {
+            one.command = needing.includes(i) ? 'listen' : undefined;
             one.owner = owners[i] ?? null;
             one.pinned = pins[i] ?? null;
           }
@@ -54,6 +69,7 @@ describe('the planner', () => {
               weight: weights[ids.indexOf(id)] ?? 1,
               isDraining: draining.includes(id),
               isForeign: foreign.includes(id),
+              commands: able.includes(id) ? ['default', 'listen'] : undefined,
             }),
           );
           const targets = all.slice(0, count);

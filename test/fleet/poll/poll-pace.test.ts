@@ -109,6 +109,22 @@ describe('the timeout of a target', () => {
     expect(await a.holdfast.targets.get('slow')).toMatchObject({ timeoutMs: 5_000, data: {} });
   });
 
+  it('B-04 acts on the next poll when it is changed', async () => {
+    const world = fleetWorld();
+    const a = await world.start();
+    await a.holdfast.targets.add({ id: 'slow', timeout: '1s' });
+    a.pollMs = 3_000;
+    await world.clock.advance(2_500);
+    const failures = () => a.happened.filter(({ name }) => name === 'poll.failed').length;
+    expect(failures()).toBeGreaterThan(0);
+    await a.holdfast.targets.update('slow', { timeout: '5s' });
+    await world.clock.advance(1_500);
+    const before = failures();
+    await world.clock.advance(20_000);
+    expect(failures()).toBe(before);
+    expect(world.polls.filter(({ startMs, endMs }) => endMs - startMs >= 3_000)).not.toEqual([]);
+  });
+
   it.each([0, -1, '25h', 'soon', true])(
     'B-04 of %s is refused, and nothing is written',
     async (timeout) => {

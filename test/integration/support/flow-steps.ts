@@ -16,22 +16,29 @@ const FLOWS = [
   ...['work', 'work', 'take', 'late', 'reserve', 'revive', 'look', 'tell', 'forget'],
   ...['append', 'consume', 'say', 'names'],
 ] as const;
+const RUN_FLOWS = ['start', 'due', 'keep', 'keep', 'signal', 'pause', 'restart', 'load'] as const;
+type Flow = (typeof FLOWS)[number] | (typeof RUN_FLOWS)[number];
 
 /** One step. `pick` decides what is left open. */
-export const flowStep = fc.record({
-  flow: fc.constantFrom(...FLOWS),
-  id: fc.constantFrom('w1', 'w1', 'w2'),
-  who: fc.constantFrom('h1', 'h1', 'h2', 'h3'),
-  target: fc.constantFrom('t1', 't1', 't2'),
-  pick: fc.nat({ max: 60 }),
-});
+const stepOf = (...flows: readonly Flow[]) =>
+  fc.record({
+    flow: fc.constantFrom(...flows),
+    id: fc.constantFrom('w1', 'w1', 'w2'),
+    who: fc.constantFrom('h1', 'h1', 'h2', 'h3'),
+    target: fc.constantFrom('t1', 't1', 't2'),
+    pick: fc.nat({ max: 60 }),
+  });
+/** Redis counts a run that has just started as resting, and SQL counts it as given out. */
+export const flowStep = stepOf(...FLOWS);
+export const flowOrRunStep = stepOf(...FLOWS, ...RUN_FLOWS);
 export type FlowStep = typeof flowStep extends fc.Arbitrary<infer S> ? S : never;
 
 export async function takeFlowStep({ store, telling }: Twin, step: FlowStep): Promise<unknown> {
   const fence = telling.micros(step.pick);
-  if (FLOWS.indexOf(step.flow) < FLOWS.indexOf('work')) return orchestrate(store, step);
-  if (FLOWS.indexOf(step.flow) < FLOWS.indexOf('append')) return process(store, step, fence);
-  return stream(store, step, fence);
+  const place = (flow: Flow) => [...FLOWS, ...RUN_FLOWS].indexOf(flow);
+  if (place(step.flow) < place('work')) return orchestrate(store, step);
+  if (place(step.flow) < place('append')) return process(store, step, fence);
+  return place(step.flow) < place('start') ? stream(store, step, fence) : run(store, step);
 }
 
 async function orchestrate(
@@ -56,7 +63,10 @@ async function orchestrate(
     }
     case 'emit': {
       const body = `{"pick":${pick},"text":"ünï😀\\n"}`;
-      const action = (n: number) => ({ id: `a${n % 12}`, target, priority: 1 + (n % 10), body });
+      const call = pick % 4 === 0 ? { name: `s${pick % 5}`, value: { pick } } : undefined;
+      const action = (n: number) => {
+        return { id: `a${n % 12}`, target, priority: 1 + (n % 10), body, step: call };
+      };
       const actions = pick % 3 === 0 ? [action(pick), action(pick + 1)] : [action(pick)];
       return workflows.emit(id, { ...step, actions }, CALL);
     }
@@ -161,5 +171,49 @@ async function stream(
       const ids = ['garbage', ...dead.entries.map((each) => each.id)].slice(0, pick % 3);
       return [await streams.names(CALL), dead, await streams.drop('s', ids, CALL)];
     }
+  }
+}
+
+const KINDS = ['step', 'call', 'sleep', 'signal'] as const;
+const PHASES = ['running', 'suspended', 'suspended', 'retrying', 'done', 'failed'] as const;
+const TIMES_MS = [null, 0, 5, TTL_MS];
+
+/** Steps of a workflow function. */
+async function run(
+  { runs, workflows }: Store,
+  { flow, id, who, target, pick }: FlowStep,
+): Promise<unknown> {
+  const [before] = await workflows.read([id], CALL);
+  const leaseId = pick % 5 === 0 ? `${who}.${id}` : (before?.leaseId ?? `${who}.${id}`);
+  const value = { pick, text: 'ünï\n\0😀' };
+  const name = `s${pick % 4}`;
+  switch (flow) {
+    case 'start':
+      return runs.start(id, { function: target, input: value }, CALL);
+    case 'due': {
+      const call = { ...CALL, most: pick % 3, graceMs: pick % 2 === 0 ? 5 : TTL_MS };
+      return runs.due([target, 't3'], call);
+    }
+    case 'keep': {
+      const kind = KINDS[pick % KINDS.length] ?? 'step';
+      const receives = pick % 3 === 0 ? name : undefined;
+      const step = { leaseId, name, kind, isDone: pick % 2 === 0, value, receives };
+      return runs.keep(id, step, CALL);
+    }
+    case 'signal':
+      return runs.signal(id, { id: name, name: 'approved', value }, CALL);
+    case 'pause': {
+      const signalCount =
+        ((await runs.load(id, CALL))?.signalCount ?? 0) + (pick % 7 === 0 ? 1 : 0);
+      const phase = PHASES[pick % PHASES.length] ?? 'running';
+      const wakeInMs = TIMES_MS[pick % TIMES_MS.length] ?? null;
+      const rest = { waits: name, value, forgets: pick % 3 === 0 ? [name, 's9'] : [] };
+      const step = { leaseId, phase, signalCount, wakeInMs, tries: pick % 3, ...rest };
+      return runs.pause(id, step, CALL);
+    }
+    case 'restart':
+      return runs.restart(id, CALL);
+    default:
+      return [await runs.load(id, CALL), await runs.read([id, 'none'], CALL)];
   }
 }

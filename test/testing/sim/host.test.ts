@@ -88,6 +88,19 @@ describe('a simulated machine', () => {
     expect(process.wallMs() - startMs).toBe(2_000);
   });
 
+  it('K-04 that sleeps while a process is frozen never turns its monotonic clock back', async () => {
+    const { timeline, host, process, done, note } = machine();
+    timeline.at(100, () => {
+      process.freeze(500);
+      note('in the frozen turn')();
+      process.after(10, note('timer'));
+    });
+    timeline.at(200, () => host.sleep(300));
+    timeline.at(250, () => host.sleep(1_000));
+    await timeline.run(3_000);
+    expect(done).toEqual(['in the frozen turn at 600', 'timer at 610']);
+  });
+
   it('hides a sleep where its wall clock is set back by as much, whatever it had been set to before', () => {
     const hides = (...shifts: readonly number[]) => {
       const host = new SimHost(new Timeline());

@@ -152,6 +152,18 @@ describe('the auditor finds, about slots', () => {
     }
   });
 
+  it('B-11 not a tenure that is let go of after a failure that the store has counted', () => {
+    const { audit, broken, process, begin, grant, release, made, state } = scene();
+    const a = process('a');
+    made(a);
+    state(a, 1, 'STARTING');
+    grant(a, 'a/s', 7);
+    begin(a)?.over(true);
+    audit.workers?.retried('s', 1_000, a);
+    release(a, 'a/s', 7);
+    expect(broken()).toBeNull();
+  });
+
   it('I-09 a session that has ended, and runs; and one that has a lease then, if nothing is wrong', () => {
     const end = { reason: 'R_WORKER_LOST', outcome: 'FAILED' };
     const running = scene();
@@ -213,6 +225,23 @@ describe('the auditor finds, about slots', () => {
 });
 
 describe('the auditor finds, once nothing is wrong any more', () => {
+  it('B-11 not a session that waits for its next try, but one that waits for too long', async () => {
+    for (const [passedMs, found] of [
+      [0, null],
+      [3 * LONG_MS, 'healing'],
+    ] as const) {
+      const { audit, broken, process, made, state, later } = scene();
+      const a = process('a');
+      made(a);
+      state(a, 1, 'STARTING');
+      state(a, 2, 'RUNNING');
+      audit.workers?.retried('s', LONG_MS, a);
+      await later(LONG_MS + passedMs);
+      audit.workers?.checkHealed(audit.intents?.running() ?? [], () => true);
+      expect(broken()).toBe(found);
+    }
+  });
+
   it('I-11 a session that is RUNNING, and does not run, or elsewhere', async () => {
     for (const [of, found] of [
       ['a', null],

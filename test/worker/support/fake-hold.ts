@@ -28,6 +28,8 @@ export class FakeHold implements PipelineHold {
     this.#controller.abort();
   }
 
+  async guard(): Promise<void> {}
+
   assertHeld(): void {
     this.asserted += 1;
   }

@@ -111,19 +111,9 @@ function SampleTable({ samples }: { samples: readonly PollSample[] }) {
 
 function LastResult({ target: { lastResult } }: { target: TargetDetail }) {
   if (lastResult === null) return null;
-  const { at, by, ok, tookMs, error, value, state, failures = 0, nextAt } = lastResult;
+  const { at, by, ok, tookMs, error, value, failures = 0, nextAt } = lastResult;
   const again = nextAt === undefined ? '' : ` Tried again at ${moment(nextAt)}.`;
   const times = failures > 1 ? ` ${failures} times in a row.` : '';
-  if (state !== undefined)
-    return (
-      <p class="last-result">
-        Its task on <Owner id={by} /> is{' '}
-        {state === 'running' ? state : <strong class="bad">{state}</strong>} since {moment(at)}
-        {error === undefined ? '.' : `: ${error}.`}
-        {times}
-        {again}
-      </p>
-    );
   const text = typeof value === 'string' ? value : JSON.stringify(value, null, 2);
   return (
     <div class="last-result">

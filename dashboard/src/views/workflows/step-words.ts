@@ -2,7 +2,7 @@
 import type { ApiEvent } from '../../../../src/client/messages.ts';
 import type { WorkflowStep } from '../../../../src/client/operating-messages.ts';
 import { codeName } from '../../data/refusal-codes.ts';
-import { counted } from '../../data/words.ts';
+import { counted, sizeText } from '../../data/words.ts';
 import { short } from '../short.ts';
 import { wrongOf } from './refusals.ts';
 
@@ -38,7 +38,21 @@ const KINDS: Readonly<Record<string, (step: WorkflowStep) => Telling>> = {
     'good',
     `Claimed with lease ${short(leaseId)}${goingOn(facts)}`,
   ],
-  emitted: ({ facts }) => ['action', 'plain', `${action(facts)} emitted`],
+  started: ({ facts }) => ['start', 'good', `Started, for function ${String(facts.function)}`],
+  kept: ({ facts }) => [
+    STEP_NOUNS[String(facts.step)] ?? 'step',
+    'plain',
+    facts.isDone === true ? `${String(facts.name)} ended` : `${String(facts.name)} began`,
+  ],
+  signalled: ({ facts }) => ['signal', 'good', `Signal ${String(facts.name)} came`],
+  paused: ({ facts }) => paused(facts),
+  restarted: () => ['restart', 'warn', 'An operator restarts the function'],
+  retried: ({ facts }) => [
+    'retry',
+    'warn',
+    `${action(facts)}: try ${String(facts.tries)} failed: ${String(facts.error)}`,
+  ],
+  emitted: ({ facts }) => ['action', 'plain', `${action(facts)} emitted${about(facts)}`],
   reemitted: ({ facts }) => ['action', 'plain', `${action(facts)} emitted again, with the same id`],
   dropped: ({ facts }) => ['dropped', 'warn', `${action(facts)} dropped: its lease was revoked`],
   updated: ({ facts }) => ['state', 'plain', `State set to ${stateText(facts.state)}`],
@@ -56,11 +70,51 @@ const KINDS: Readonly<Record<string, (step: WorkflowStep) => Telling>> = {
   revived: ({ facts }) => ['retry', 'warn', `An operator retries ${action(facts)}`],
 };
 
+const STEP_NOUNS: Readonly<Record<string, string>> = { sleep: 'sleep', signal: 'wait' };
+
+function paused({ phase, detail }: WorkflowStep['facts']): Telling {
+  const said = String(detail);
+  if (phase === 'suspended') return ['pause', 'plain', `Suspended: waits for ${waitsOf(said)}`];
+  if (phase === 'retrying')
+    return ['failed', 'warn', `The function failed, and is tried again: ${messageIn(said)}`];
+  if (phase === 'failed')
+    return ['failed', 'bad', `The function failed for the last time: ${messageIn(said)}`];
+  if (phase === 'done') return ['done', 'good', 'The function returned'];
+  return ['pause', 'plain', 'Left to another instance'];
+}
+
+/** The history has the JSON of what it waits for, cut off if it is long. */
+function waitsOf(json: string): string {
+  try {
+    const waits: unknown = JSON.parse(json);
+    if (!Array.isArray(waits)) return 'another instance';
+    return waits
+      .map(({ sleep, signal }) => (sleep === undefined ? `signal ${signal}` : `sleep ${sleep}`))
+      .join(' or ');
+  } catch {
+    return json;
+  }
+}
+
+function messageIn(json: string): string {
+  const [, message = ''] = /"message":"((?:[^"\\]|\\.)*)/.exec(json) ?? [];
+  try {
+    return message === '' ? json : String(JSON.parse(`"${message}"`));
+  } catch {
+    return message;
+  }
+}
+
+function about({ type, payloadBytes }: WorkflowStep['facts']): string {
+  return type === undefined ? '' : `: ${String(type)}, ${sizeText(Number(payloadBytes))}`;
+}
+
 function settled(facts: WorkflowStep['facts']): Telling {
   if (facts.outcome === 'succeeded') return ['done', 'plain', `${action(facts)} done`];
+  const why = facts.error === undefined ? '' : `: ${String(facts.error)}`;
   return facts.outcome === 'dead'
-    ? ['dead', 'bad', `${action(facts)} failed too often: it is a dead letter now`]
-    : ['failed', 'warn', `${action(facts)} failed`];
+    ? ['dead', 'bad', `${action(facts)} failed too often: it is a dead letter now${why}`]
+    : ['failed', 'warn', `${action(facts)} failed${why}`];
 }
 
 function refusal({ position, at, ...facts }: ApiEvent): Told {

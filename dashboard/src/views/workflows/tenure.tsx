@@ -1,5 +1,4 @@
 import type { ApiWorkflow } from '../../../../src/client/operating-messages.ts';
-import { claimantOf } from '../../data/lease-names.ts';
 import { nameOf } from '../../data/palette.ts';
 import { Left } from '../../parts/basics.tsx';
 import { Icon } from '../../parts/icon.tsx';
@@ -7,10 +6,10 @@ import { short } from '../short.ts';
 
 /** Who may write to a workflow, and how long that lasts without a renewal. `seenAtMs` is when the server said so. */
 export function Tenure({
-  of: { isHeld, leaseId, expiresInMs },
+  of: { isHeld, leaseId, instance, expiresInMs },
   seenAtMs,
 }: {
-  of: Pick<ApiWorkflow, 'isHeld' | 'leaseId' | 'expiresInMs'>;
+  of: Pick<ApiWorkflow, 'isHeld' | 'leaseId' | 'instance' | 'expiresInMs'>;
   seenAtMs: number;
 }) {
   if (leaseId === null)
@@ -19,8 +18,7 @@ export function Tenure({
         <Icon name="cross" /> free: lease revoked
       </span>
     );
-  const claimant = claimantOf(leaseId);
-  const who = claimant === undefined ? null : nameOf(claimant);
+  const who = instance === null ? null : nameOf(instance);
   return (
     <span class={isHeld ? 'badge good' : 'badge'} title={`Lease ${leaseId}`}>
       <Icon name={isHeld ? 'dot' : 'ring'} />

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { examples, type Perform } from '../../command.ts';
+import type { FenceFlags } from './fence.ts';
 import type { MaxTtlFlags } from './max-ttl.ts';
 import type { StoreInstallFlags } from './store.ts';
 
@@ -26,14 +27,15 @@ export function addAdmin(program: Command, perform: Perform): void {
       perform(async (context) => (await import('./max-ttl.ts')).maxTtl(context, flags)),
     );
   addStore(program, perform);
+  addFence(program, perform);
 }
 
 function addStore(program: Command, perform: Perform): void {
   const store = program
     .command('store')
-    .summary('install, show or remove the tables in PostgreSQL')
+    .summary('install, show, upgrade or remove the tables in PostgreSQL')
     .description(
-      'Installs, shows or removes the tables of a PostgreSQL store. Without an address it uses the configured store.',
+      'Installs, shows, upgrades or removes the tables of a PostgreSQL store. Without an address it uses the configured store.',
     );
   store
     .command('install [address]')
@@ -57,6 +59,16 @@ function addStore(program: Command, perform: Perform): void {
       perform(async (context) => (await import('./store.ts')).status(context, address)),
     );
   store
+    .command('upgrade [address]')
+    .summary('bring an older schema to this version')
+    .description(
+      'Brings the schema of an older Holdfast to the version of this one, in one transaction. Roles keep their rights, and tables their fences. Refuses a newer schema, and while leases are held or instances are alive: stop every process of the store first. Run it as the role that owns the schema.',
+    )
+    .addHelpText('after', examples('holdfast store upgrade postgres://admin@db/app'))
+    .action((address: string | undefined) =>
+      perform(async (context) => (await import('./store.ts')).upgrade(context, address)),
+    );
+  store
     .command('uninstall [address]')
     .summary('drop the schema')
     .description(
@@ -67,4 +79,49 @@ function addStore(program: Command, perform: Perform): void {
     .action((address: string | undefined, flags: { yes?: boolean }) =>
       perform(async (context) => (await import('./store.ts')).uninstall(context, address, flags)),
     );
+}
+
+function addFence(program: Command, perform: Perform): void {
+  const load = () => import('./fence.ts');
+  const fence = program
+    .command('fence')
+    .summary('let only lease holders write a table in PostgreSQL')
+    .description(
+      "Puts a trigger on a table in the database of the store. The table then refuses writes of transactions without a live lease. A transaction has one after guard(tx), or after SET LOCAL holdfast.lease = 'key:fence'.",
+    );
+  const schema = ['--schema <name>', "the table's schema (default: public)"] as const;
+  fence
+    .command('add <TABLE>')
+    .summary('fence a table')
+    .description(
+      'Fences a table: INSERT, UPDATE, DELETE and TRUNCATE need a live lease from now on, others fail with SQLSTATE HF001 or HF003. A second call changes the key. Run it as a role that has TRIGGER on the table.',
+    )
+    .option(...schema)
+    .option('--key <key>', "the lease that is needed; 'invoice-*' for all keys that begin so")
+    .addHelpText(
+      'after',
+      examples(
+        'holdfast fence add public.orders',
+        'holdfast fence add invoices --key invoice-run',
+        'PGOPTIONS="-c holdfast.lease=$HOLDFAST_LEASE_KEY:$HOLDFAST_FENCE" psql -f nightly.sql',
+      ),
+    )
+    .action((name: string, flags: FenceFlags) =>
+      perform(async (context) => (await load()).add(context, name, flags)),
+    );
+  fence
+    .command('rm <TABLE>')
+    .summary('remove the fence of a table')
+    .description('Removes the fence of a table. Exits with 1 if it has none.')
+    .option(...schema)
+    .addHelpText('after', examples('holdfast fence rm public.orders'))
+    .action((name: string, flags: FenceFlags) =>
+      perform(async (context) => (await load()).rm(context, name, flags)),
+    );
+  fence
+    .command('ls')
+    .summary('list the fenced tables')
+    .description('Lists the fenced tables, the keys that they need, and since when.')
+    .addHelpText('after', examples('holdfast fence ls', 'holdfast fence ls --json'))
+    .action(() => perform(async (context) => (await load()).ls(context)));
 }

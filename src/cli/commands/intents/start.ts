@@ -1,8 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { systemClock } from '../../../core/clock.ts';
 import { type Duration, durationMs } from '../../../core/duration.ts';
-import { ConfigError } from '../../../core/errors.ts';
 import { shortName } from '../../../core/ids.ts';
 import {
   DEFAULT_TENANT,
@@ -16,6 +14,7 @@ import type { Accepted, Intents } from '../../../intents/intents.ts';
 import { intentSessionJson } from '../../../server/routes/json/session-json.ts';
 import type { Context } from '../../context.ts';
 import { CliError, EXIT, type Exit, usageError } from '../../exit-codes.ts';
+import { readJsonObject } from '../../json-argument.ts';
 import { withHoldfast } from '../../opening.ts';
 import { neverBlock, type Output } from '../../ui/output.ts';
 import { StatusOutput } from '../../ui/status-output.ts';
@@ -83,7 +82,7 @@ function intentOf(
       type: 'start',
       kind,
       ...named,
-      params: params === undefined ? {} : readParams(params),
+      params: params === undefined ? {} : readJsonObject(params, '--params'),
     };
   }
   if (key !== undefined || params !== undefined)
@@ -91,20 +90,6 @@ function intentOf(
   if (ref === undefined)
     throw usageError('REF is missing: give the channel to start, or use --kind.');
   return channelOf(ref, given);
-}
-
-/** The params as they were typed, or those of a file. */
-function readParams(text: string): Readonly<Record<string, unknown>> {
-  const isFile = text.startsWith('@');
-  const name = text.slice(1);
-  try {
-    const json = isFile ? readFileSync(name === '-' ? 0 : name, 'utf8') : text;
-    return JSON.parse(json) as Readonly<Record<string, unknown>>;
-  } catch (error) {
-    const value = isFile ? text : '(not shown)';
-    const rule = `it is JSON, or @FILE: ${error instanceof Error ? error.message : String(error)}`;
-    throw new ConfigError({ field: '--params', value, rule });
-  }
 }
 
 function channelOf(

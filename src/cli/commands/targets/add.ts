@@ -9,12 +9,16 @@ import { withoutCredentials } from '../../../telemetry/facts.ts';
 import { audit } from '../../audit.ts';
 import type { Context } from '../../context.ts';
 import { CliError, EXIT, type Exit, usageError } from '../../exit-codes.ts';
+import { readJsonObject } from '../../json-argument.ts';
 import { withHoldfast } from '../../opening.ts';
 import { counted, printable } from '../../ui/text.ts';
 
 export interface AddFlags {
   readonly id?: string;
   readonly every?: Duration;
+  readonly timeout?: Duration;
+  readonly command?: string;
+  readonly data?: string;
   readonly paused?: boolean;
   readonly file?: string;
 }
@@ -32,6 +36,9 @@ export async function addTargets(
   const results = await withHoldfast(
     flags,
     async (holdfast) => {
+      const commands = new Set(targets.flatMap(({ command }) => command ?? []));
+      const field = given.file === undefined ? '--command' : 'command';
+      for (const command of commands) await holdfast.fleet.checkCommand(command, field);
       const results = await holdfast.targets.addAll(targets);
       const added = results.flatMap((result) => (result.ok ? [result.target.id] : []));
       const [first] = added;
@@ -64,17 +71,29 @@ function listed(ids: readonly string[]): string {
   return ids.join(', ');
 }
 
-function named(urls: readonly string[], { id, every, paused }: AddFlags): NewTarget[] {
-  if (urls.length === 0)
-    throw usageError('targets add needs a URL: holdfast targets add URL. For many, use --file.');
+function named(urls: readonly string[], { id, paused, data, ...flags }: AddFlags): NewTarget[] {
+  const { command } = flags;
+  if (urls.length === 0 && command === undefined)
+    throw usageError(
+      'targets add needs a URL or a command: holdfast targets add URL, or --command NAME. For many, use --file.',
+    );
   if (id !== undefined && urls.length > 1)
     throw usageError('--id names one target: give one URL, or use --file for many targets.');
-  if (every !== undefined) durationMs(every, '--every');
-  return urls.map((url) => {
-    const target = { url, ...(id !== undefined && { id }), ...(every !== undefined && { every }) };
+  const fields = fieldsOf(flags);
+  const own = {
+    ...(id !== undefined && { id }),
+    ...(data !== undefined && { data: readData(data) }),
+  };
+  const addresses = urls.length === 0 ? [undefined] : urls;
+  return addresses.map((url) => {
+    const target = { ...(url !== undefined && { url }), ...own, ...fields };
     const invalid = problemOf(target);
     if (invalid?.field === 'url')
-      throw new ConfigError({ field: 'URL', value: withoutCredentials(url), rule: invalid.rule });
+      throw new ConfigError({
+        field: 'URL',
+        value: withoutCredentials(url ?? ''),
+        rule: invalid.rule,
+      });
     if (invalid !== null)
       throw new ConfigError({
         field: `--${invalid.field}`,
@@ -85,17 +104,35 @@ function named(urls: readonly string[], { id, every, paused }: AddFlags): NewTar
   });
 }
 
+type FieldFlags = Pick<AddFlags, 'every' | 'timeout' | 'command'>;
+
+/** The flags that are fields of every target. */
+function fieldsOf({ every, timeout, command }: FieldFlags): FieldFlags {
+  if (every !== undefined) durationMs(every, '--every');
+  if (timeout !== undefined) durationMs(timeout, '--timeout');
+  return {
+    ...(every !== undefined && { every }),
+    ...(timeout !== undefined && { timeout }),
+    ...(command !== undefined && { command }),
+  };
+}
+
+function readData(text: string): Readonly<Record<string, unknown>> {
+  const data = readJsonObject(text, '--data');
+  if (typeof data === 'object' && data !== null && !Array.isArray(data)) return data;
+  throw new ConfigError({ field: '--data', value: '(not shown)', rule: 'it is a JSON object' });
+}
+
 function fromFile(
   path: string,
   urls: readonly string[],
-  { id, every, paused }: AddFlags,
+  { id, paused, data, ...flags }: AddFlags,
 ): NewTarget[] {
-  if (urls.length > 0 || id !== undefined)
-    throw usageError('--file cannot be combined with URLs or --id: put them into the file.');
-  const defaults = {
-    ...(every !== undefined && { every }),
-    ...(paused === true && { isPaused: true }),
-  };
+  if (urls.length > 0 || id !== undefined || data !== undefined)
+    throw usageError(
+      '--file cannot be combined with URLs, --id or --data: put them into the file.',
+    );
+  const defaults = { ...fieldsOf(flags), ...(paused === true && { isPaused: true }) };
   return parse(read(path), path).map((item, i) => {
     const target = typeof item === 'string' ? { url: item } : item;
     const isObject = typeof target === 'object' && target !== null && !Array.isArray(target);

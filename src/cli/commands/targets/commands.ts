@@ -48,20 +48,24 @@ export function addTargetAdd(parent: Command, perform: Perform, isHidden = false
   parent
     .command('add', { hidden: isHidden })
     .summary('add targets')
-    .description('Adds targets by URL, or many of them from a JSON file.')
+    .description('Adds targets by URL, one that runs a command, or many from a JSON file.')
     .argument('[URL...]', 'addresses to poll, http or https')
     .option('--id <id>', 'id of the target (default: a random UUID)')
     .option('--every <duration>', 'poll interval (default: that of the instances)')
+    .option('--timeout <duration>', 'how long one poll may take (default: that of the instances)')
+    .option('--command <name>', 'run this command of the instances (runner.commands) for it')
+    .option('--data <json>', 'JSON object for the command; @FILE reads a file, @- the input')
     .option('--paused', 'do not poll it until it is resumed')
     .option(
       '--file <path>',
-      'JSON list of URLs, or of objects with url, id, every, …; - reads standard input',
+      'JSON list of URLs, or of objects with url, id, every, command, …; - reads standard input',
     )
     .addHelpText(
       'after',
       examples(
         'holdfast targets add https://example.com/health',
-        'holdfast targets add --id device-7 --every 30s http://10.0.0.7/status',
+        'holdfast targets add --id device-7 --every 30s --timeout 5s http://10.0.0.7/status',
+        `holdfast targets add --id phone-17 --command listen --data '{"number":"+49 30 123"}'`,
         'holdfast targets add --file targets.json',
         `echo '["https://example.com"]' | holdfast targets add --file -`,
       ),

@@ -139,7 +139,7 @@ interface Described {
 }
 
 function described({ target, state, place, result }: Described): string {
-  const { id, kind, url, everyMs, timeoutMs, data, revision } = target;
+  const { id, kind, url, everyMs, timeoutMs, command, data, revision } = target;
   const lines: (readonly [string, string])[] = [
     ['id', id],
     ['kind', kind],
@@ -147,6 +147,7 @@ function described({ target, state, place, result }: Described): string {
     ['url', withoutCredentials(url ?? '-')],
     ['every', everyMs === undefined ? 'as the instances are configured' : spanOf(everyMs)],
     ...(timeoutMs === undefined ? [] : [['timeout', spanOf(timeoutMs)] as const]),
+    ...(command === undefined ? [] : [['command', command] as const]),
     ...Object.entries(data).map(([name, value]) => [name, toJson(value)] as const),
     ['owner', place?.owner ?? '-'],
     ['why', whyText(state, place)],

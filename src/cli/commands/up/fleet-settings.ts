@@ -30,7 +30,8 @@ export function fleetServiceOf(holdfast: Holdfast, settings: HoldfastConfig): Fl
   try {
     return holdfast.runner({ ...chosen(settings, FOR_RUNNER), ...runner });
   } catch (error) {
-    if (!(error instanceof ConfigError) || !Object.hasOwn(runner, error.field)) throw error;
+    if (!(error instanceof ConfigError) || !Object.hasOwn(runner, error.field.split('.')[0] ?? ''))
+      throw error;
     const { field, value, rule } = error;
     throw new ConfigError({ field: `runner.${field}`, value, rule });
   }

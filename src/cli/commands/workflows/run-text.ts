@@ -1,6 +1,7 @@
 /** What is kept of a workflow's function, in words. */
-import type { LoadedRun, RunSnapshot, StoredStep } from '../../../store/port/run-store.ts';
-import type { WaitFact } from '../../../workflow/workflow-run.ts';
+import type { LoadedRun, RunSnapshot } from '../../../store/port/run-store.ts';
+import type { HistoryEntry } from '../../../store/port/workflow-store.ts';
+import { failureText, type StepView, stepViews, waitFacts } from '../../../workflow/kept-step.ts';
 import { cut, spanOf, toJson } from '../../ui/text.ts';
 
 /** A list shows this much of a value. */
@@ -12,16 +13,23 @@ export function runLines(run: RunSnapshot | null): string[][] {
   const lines = [['function', `${run.function}, ${phaseText(run)}`]];
   if (run.phase === 'done') lines.push(['result', cut(toJson(run.value), VALUE_COLUMNS)]);
   if (run.phase === 'failed' || run.phase === 'retrying')
-    lines.push(['error', `${messageOf(run.value)} (failed tries: ${run.tries})`]);
+    lines.push(['error', `${failureText(run.value)} (failed tries: ${run.tries})`]);
   return lines;
 }
 
 /** A line for each step and each signal that waits to be received. */
-export function stepLines(loaded: LoadedRun | null): string[][] {
+export function stepLines(
+  id: string,
+  loaded: LoadedRun | null,
+  history: readonly HistoryEntry[],
+): string[][] {
   if (loaded === null) return [];
-  const { steps, signals, nowMs } = loaded;
+  const { signals, nowMs } = loaded;
   return [
-    ...steps.map((step) => ['step', stepText(step, nowMs)]),
+    ...stepViews(id, loaded, history).flatMap((step) => [
+      ['step', stepText(step, nowMs)],
+      ...step.failed.map(({ tries, error }) => ['', `try ${tries} failed: ${error}`]),
+    ]),
     ...signals.map(({ name, value }) => [
       'signal',
       `${name}, not received yet: ${cut(toJson(value), VALUE_COLUMNS)}`,
@@ -47,21 +55,32 @@ function phaseText({ phase, waits, dueInMs }: RunSnapshot): string {
 }
 
 function waitsText(waits: unknown, dueInMs: number | null): string {
-  const facts = (Array.isArray(waits) ? waits : []) as WaitFact[];
-  const names = facts.map((fact) =>
+  const names = waitFacts(waits).map((fact) =>
     'sleep' in fact ? `sleep ${fact.sleep}` : `signal ${fact.signal}`,
   );
   const until = dueInMs === null ? '' : `, at most ${spanOf(dueInMs)} more`;
   return `${names.join(' and ') || 'another instance'}${until}`;
 }
 
-function stepText({ name, kind, isDone, value, atMs }: StoredStep, nowMs: number): string {
-  const ago = `${spanOf(Math.max(0, nowMs - atMs))} ago`;
-  const text = cut(toJson(value), VALUE_COLUMNS);
-  return `${name}: ${kind}, ${isDone ? 'done' : 'under way'}, ${ago}: ${text}`;
+function stepText(step: StepView, nowMs: number): string {
+  const { name, kind, state, atMs, tookMs, untilMs, value, error } = step;
+  const parts = [
+    STATES[state],
+    tookMs === null ? '' : `in ${spanOf(tookMs)}`,
+    untilMs === null ? '' : `for ${spanOf(Math.max(0, untilMs - nowMs))} more`,
+    atMs === null ? '' : `began ${spanOf(Math.max(0, nowMs - atMs))} ago`,
+  ];
+  const said = error ?? (typeof value === 'string' ? value : toJson(value));
+  const facts = parts.filter((part) => part !== '').join(', ');
+  return `${name}: ${kind}, ${facts}: ${cut(said, VALUE_COLUMNS)}`;
 }
 
-function messageOf(value: unknown): string {
-  const isError = typeof value === 'object' && value !== null && 'message' in value;
-  return isError ? String(value.message) : toJson(value);
-}
+const STATES = {
+  done: 'done',
+  failed: 'failed',
+  dead: 'failed, a dead letter now',
+  running: 'under way',
+  sleeping: 'sleeps',
+  waiting: 'waits',
+  timeout: 'no signal came in time',
+} as const;

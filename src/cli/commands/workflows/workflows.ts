@@ -1,7 +1,9 @@
 /** `holdfast workflows`. */
 import { systemClock } from '../../../core/clock.ts';
 import { checkTargetId } from '../../../core/ids.ts';
+import { shortName } from '../../../core/short-name.ts';
 import type { Holdfast } from '../../../holdfast.ts';
+import type { HistoryEntry } from '../../../store/port/workflow-store.ts';
 import { LeaseNotFoundError } from '../../../workflow/errors.ts';
 import type { WorkflowView } from '../../../workflow/workflows.ts';
 import { audit, checkReason } from '../../audit.ts';
@@ -74,8 +76,12 @@ async function* onlyHeld(
 
 export async function show({ flags, output }: Context, id: string): Promise<Exit> {
   checkTargetId(id, 'ID');
-  const { view, loaded } = await withHoldfast(flags, async (holdfast) => {
-    return { view: await found(holdfast, id), loaded: await holdfast.workflows.steps(id) };
+  const { view, loaded, past } = await withHoldfast(flags, async (holdfast) => {
+    const { workflows } = holdfast;
+    const view = await found(holdfast, id);
+    const past: HistoryEntry[] = [];
+    if (view.run !== null) for await (const entry of workflows.history(id)) past.push(entry);
+    return { view, past, loaded: await workflows.steps(id) };
   });
   output.result({ ...factsOf(view), ...stepFacts(loaded) }, () => {
     const nowMs = systemClock.wallMs();
@@ -89,7 +95,7 @@ export async function show({ flags, output }: Context, id: string): Promise<Exit
       ['created', `${timeText(view.createdAtMs)}, ${agoText(view.createdAtMs, nowMs)}`],
       ['changed', `${timeText(view.changedAtMs)}, ${agoText(view.changedAtMs, nowMs)}`],
     ];
-    const all = [...lines, ...runLines(view.run), ...stepLines(loaded)];
+    const all = [...lines, ...runLines(view.run), ...stepLines(id, loaded, past)];
     return table(all.map((line) => line.map(printable)));
   });
   return EXIT.ok;
@@ -204,8 +210,10 @@ function parkedText({ parked }: WorkflowView): string {
   return parked === 0 ? '' : `, ${parked} of them parked until an orchestrator emits them again`;
 }
 
-function heldText({ isHeld, leaseId, expiresInMs }: WorkflowView): string {
-  if (isHeld) return `by lease ${leaseId}, for ${spanOf(expiresInMs)} more unless it is renewed`;
+function heldText({ isHeld, leaseId, instance, expiresInMs }: WorkflowView): string {
+  const by = instance === null ? '' : ` of ${shortName(instance)}`;
+  if (isHeld)
+    return `by lease ${leaseId}${by}, for ${spanOf(expiresInMs)} more unless it is renewed`;
   if (leaseId === null) return 'no: its last lease was revoked';
   return `no; its last lease was ${leaseId}`;
 }

@@ -117,6 +117,8 @@ export const targetSchema = z
     isPaused: z.boolean(),
     url: z.string().nullable(),
     everyMs: z.number().nullable(),
+    timeoutMs: z.number().nullable(),
+    command: z.string().nullable().meta({ description: 'The name of its command.' }),
     fence: z.string().meta({ description: 'A decimal number as text; "0": never held.' }),
     lastResult: z
       .object({

@@ -93,6 +93,14 @@ const targetFields = {
     .number()
     .optional()
     .meta({ description: 'The polling interval; default the poller’s.' }),
+  timeoutMs: z
+    .number()
+    .optional()
+    .meta({ description: 'How long one poll may take; default the poller’s.' }),
+  command: z
+    .string()
+    .optional()
+    .meta({ description: 'The name of its command; default the runner’s.' }),
   isPaused: z.boolean(),
   revision: z.number().int(),
 };

@@ -35,9 +35,9 @@ export function intentSessionJson(session: IntentSession): z.input<typeof intent
 
 /** Further fields of the record are for poll handlers, and may be secret. */
 export function targetRecordJson(target: TargetRecord): z.input<typeof targetRecordSchema> {
-  const { id, url, everyMs, isPaused, revision } = target;
+  const { id, url, everyMs, timeoutMs, command, isPaused, revision } = target;
   const shownUrl = url === undefined ? undefined : withoutCredentials(url);
-  return { id, url: shownUrl, everyMs, isPaused, revision };
+  return { id, url: shownUrl, everyMs, timeoutMs, command, isPaused, revision };
 }
 
 /** A target in the form of `/api/v3/sessions`. */

@@ -14,6 +14,27 @@ const everySchema = z
   .superRefine((every, context) => addIssue(context, ruleFor({ every })))
   .meta({ description: 'The polling interval: milliseconds, or text such as 30s or 5m.' });
 
+const timeoutSchema = z
+  .union([z.number(), z.string()], { error: 'must be milliseconds, or text such as 30s' })
+  .superRefine((timeout, context) => addIssue(context, ruleFor({ timeout })))
+  .meta({ description: 'How long one poll may take: milliseconds, or text such as 5s.' });
+
+const commandSchema = z
+  .string()
+  .superRefine((command, context) => addIssue(context, ruleFor({ command })))
+  .meta({
+    description:
+      'The name of a command that instances declare under `runner.commands`. Only such instances own the target.',
+  });
+
+const dataSchema = z
+  .record(z.string(), z.unknown())
+  .superRefine((data, context) => addIssue(context, ruleFor({ data })))
+  .meta({
+    description: 'For the command or the handler, as the field `data` of the target. Not shown.',
+  });
+
+/** What the deprecated `POST /api/v3/sessions` takes, too. */
 export const newTargetFields = {
   url: urlSchema,
   id: idSchema.optional().meta({ description: 'Default: a random one.' }),
@@ -21,14 +42,25 @@ export const newTargetFields = {
   isPaused: z.boolean().optional(),
 };
 
-export const newTargetSchema = z.strictObject(newTargetFields).meta({ id: 'NewTarget' });
+const changeFields = {
+  url: urlSchema.optional(),
+  every: everySchema.optional(),
+  timeout: timeoutSchema.optional(),
+  command: commandSchema.optional(),
+  data: dataSchema.optional(),
+  isPaused: z.boolean().optional(),
+};
+
+export const newTargetSchema = z
+  .strictObject({ ...changeFields, id: newTargetFields.id })
+  .superRefine(({ url, command }, context) => {
+    if (url === undefined && command === undefined)
+      context.addIssue({ code: 'custom', path: ['url'], message: 'is required without command' });
+  })
+  .meta({ id: 'NewTarget', description: 'With `url`, `command` or both.' });
 
 export const targetChangeSchema = z
-  .strictObject({
-    url: urlSchema.optional(),
-    every: everySchema.optional(),
-    isPaused: z.boolean().optional(),
-  })
+  .strictObject(changeFields)
   .meta({ id: 'TargetChange', description: 'Fields that are absent stay as they are.' });
 
 /** The fields that are present. Types of the library tell an absent field from an undefined one. */

@@ -2,7 +2,7 @@
 -- A key, collection or topic begins with the prefix of its store; other tables have a `scope`.
 
 -- One row: what this store is, and since when it may have lost grants.
-CREATE TABLE marker (
+CREATE TABLE IF NOT EXISTS marker (
   id int PRIMARY KEY CHECK (id = 1),
   format int NOT NULL,
   origin text NOT NULL,
@@ -20,7 +20,7 @@ CREATE TABLE marker (
   bounds text
 );
 
-CREATE TABLE lease (
+CREATE TABLE IF NOT EXISTS lease (
   key text COLLATE "C" PRIMARY KEY,
   -- NULL: free. '!revoked': a tombstone.
   holder text,
@@ -41,23 +41,23 @@ CREATE TABLE lease (
 
 -- One row renews all leases of a process that are attached to it. A row that is gone is buried: its
 -- id is never used again.
-CREATE TABLE keepalive (
+CREATE TABLE IF NOT EXISTS keepalive (
   id text COLLATE "C" PRIMARY KEY,
   -- Grows with each renewal that attaches leases.
   version bigint NOT NULL,
   until bigint NOT NULL
 ) WITH (fillfactor = 50);
 -- A lease that is no longer attached, until the process of the keepalive has acknowledged it.
-CREATE TABLE detachment (
+CREATE TABLE IF NOT EXISTS detachment (
   number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   keepalive text COLLATE "C" NOT NULL REFERENCES keepalive ON DELETE CASCADE,
   key text COLLATE "C" NOT NULL
 );
-CREATE INDEX detachment_of_keepalive ON detachment (keepalive);
+CREATE INDEX IF NOT EXISTS detachment_of_keepalive ON detachment (keepalive);
 
 -- The inboxes that wait for a key. `woken`: when a hint was to be sent. The row then stays until the
 -- waiter asks again, so that a hint that was lost is found (`hint_listen`).
-CREATE TABLE line (
+CREATE TABLE IF NOT EXISTS line (
   key text COLLATE "C" NOT NULL,
   inbox text COLLATE "C" NOT NULL,
   since bigint NOT NULL,
@@ -65,9 +65,9 @@ CREATE TABLE line (
   woken bigint,
   PRIMARY KEY (key, inbox)
 );
-CREATE INDEX line_woken ON line (woken) WHERE woken IS NOT NULL;
+CREATE INDEX IF NOT EXISTS line_woken ON line (woken) WHERE woken IS NOT NULL;
 
-CREATE TABLE member (
+CREATE TABLE IF NOT EXISTS member (
   scope text COLLATE "C" NOT NULL,
   id text COLLATE "C" NOT NULL,
   attributes text NOT NULL,
@@ -76,22 +76,22 @@ CREATE TABLE member (
 ) WITH (fillfactor = 50);
 
 -- A process that has subscribers. `polls`: it cannot LISTEN, and reads `message` instead.
-CREATE TABLE process (
+CREATE TABLE IF NOT EXISTS process (
   owner text COLLATE "C" PRIMARY KEY,
   until bigint NOT NULL,
   polls boolean NOT NULL
 ) WITH (fillfactor = 50);
-CREATE TABLE listener (
+CREATE TABLE IF NOT EXISTS listener (
   topic text COLLATE "C" NOT NULL,
   owner text COLLATE "C" NOT NULL,
   PRIMARY KEY (topic, owner)
 );
-CREATE INDEX listener_of_process ON listener (owner);
-CREATE TABLE message (
+CREATE INDEX IF NOT EXISTS listener_of_process ON listener (owner);
+CREATE TABLE IF NOT EXISTS message (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   owner text COLLATE "C" NOT NULL,
   topic text COLLATE "C" NOT NULL,
   payload text NOT NULL,
   at bigint NOT NULL
 );
-CREATE INDEX message_of_process ON message (owner, id);
+CREATE INDEX IF NOT EXISTS message_of_process ON message (owner, id);

@@ -9,9 +9,12 @@ $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
 CREATE FUNCTION timeline() RETURNS text LANGUAGE sql VOLATILE AS
 $$ SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) $$;
 
--- The position in the WAL as a number. It never goes back, unless an older copy was restored.
+-- A position in the WAL that is on the disk when the caller is answered, as a number. On a timeline
+-- it never goes back, unless an older copy was restored. A transaction that writes is flushed with
+-- all that is before it. One that only reads is not: a crash may lose what others have written.
 CREATE FUNCTION wal_position() RETURNS bigint LANGUAGE sql VOLATILE AS
-$$ SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint $$;
+$$ SELECT (CASE WHEN pg_current_xact_id_if_assigned() IS NULL THEN pg_current_wal_flush_lsn()
+  ELSE pg_current_wal_insert_lsn() END - '0/0'::pg_lsn)::bigint $$;
 
 CREATE FUNCTION is_synchronous() RETURNS boolean LANGUAGE sql VOLATILE AS
 $$ SELECT current_setting('synchronous_standby_names') <> '' $$;
@@ -45,8 +48,9 @@ BEGIN
 END $$;
 
 -- Examines the server for a new connection. `request`: standbys, origin (of the store that the
--- process knows; null at first), position (in the WAL, of the last confirmed grant; 0 at first),
--- left (eras that the process has left), bounds (null for an observer), quarantine.
+-- process knows; null at first), position (the highest in the WAL that the process has seen in this
+-- era, on this timeline; 0 at first), left (eras that the process has left), bounds (null for an
+-- observer).
 CREATE FUNCTION server_examine(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -54,29 +58,31 @@ DECLARE
   checked record;
   m marker;
   began text;
-  id text := (SELECT system_identifier::text FROM pg_control_system());
+  server_id text := (SELECT system_identifier::text FROM pg_control_system());
 BEGIN
   SELECT * INTO checked FROM check_era(q->>'standbys');
   m := checked.m;
   began := checked.began;
   IF began IS NULL THEN
-    IF m.system <> id THEN
-      began := 'its data is a copy from another server';
-    ELSIF q->>'origin' <> m.origin THEN
-      began := 'its tables are new: dropped, or replaced';
-    ELSIF (q->>'position')::bigint > wal_position() OR m.era IN (SELECT json_array_elements_text(q->'left')) THEN
-      began := 'an earlier state of its data is back';
-    END IF;
+    FOR attempt IN 1..2 LOOP
+      began := CASE WHEN m.system <> server_id THEN 'its data is a copy from another server'
+        WHEN q->>'origin' <> m.origin THEN 'its tables are new: dropped, or replaced'
+        WHEN q->>'era' = m.era AND q->>'timeline' = m.timeline AND (q->>'position')::bigint > wal_position()
+          OR m.era IN (SELECT json_array_elements_text(q->'left')) THEN 'an earlier state of its data is back' END;
+      EXIT WHEN began IS NULL;
+      -- Another connection may have found the same, and begun the era already.
+      SELECT * INTO m FROM marker FOR UPDATE;
+    END LOOP;
     IF began IS NOT NULL THEN
       m := begin_era();
-      UPDATE marker SET system = id, origin = coalesce(q->>'origin', origin) RETURNING * INTO m;
+      UPDATE marker SET system = server_id, origin = coalesce(q->>'origin', origin) RETURNING * INTO m;
     END IF;
   END IF;
   IF q->>'bounds' IS NOT NULL AND (m.bounds IS NULL OR (began IS NOT NULL AND q->>'origin' IS NOT NULL)) THEN
     UPDATE marker SET bounds = q->>'bounds' RETURNING * INTO m;
   END IF;
   RETURN json_build_object('era', m.era, 'since', clock_us() - m.since, 'began', began, 'origin', m.origin,
-    'position', wal_position(), 'bounds', m.bounds, 'format', m.format);
+    'position', wal_position(), 'timeline', m.timeline, 'bounds', m.bounds, 'format', m.format);
 END $$;
 
 CREATE FUNCTION server_bounds(request text) RETURNS text LANGUAGE plpgsql

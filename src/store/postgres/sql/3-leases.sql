@@ -2,6 +2,7 @@
 -- request. Rows are locked in the order of their keys, so that batches cannot deadlock. First every
 -- lock is tried without waiting; only for the rest, and only for `patience_us()` together, does a
 -- verb wait. So a key that a guarded transaction keeps locked does not hold back other keys.
+-- `q->>'scope'` reads all of the request, so what every row needs is in a variable.
 
 CREATE FUNCTION patience_us() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 50000::bigint $$;
 -- A day, as FENCE_RECORD_MS.
@@ -16,19 +17,33 @@ END $$;
 -- Tells the keepalive of a lease that the lease is no longer attached. A trigger calls it for every
 -- such change, so that no verb can forget it. The lock orders this and a renewal of the keepalive:
 -- the renewal sees the detachment, or whoever detaches has seen the new time.
-CREATE FUNCTION tell_keepalive() RETURNS trigger LANGUAGE plpgsql
+-- Replaced, never dropped, as is `bury_keepalives`: triggers depend on it.
+CREATE OR REPLACE FUNCTION tell_keepalive() RETURNS trigger LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
   PERFORM FROM keepalive WHERE id = OLD.keepalive FOR SHARE;
   IF FOUND THEN INSERT INTO detachment (keepalive, key) VALUES (OLD.keepalive, OLD.key); END IF;
   RETURN NULL;
 END $$;
+DROP TRIGGER IF EXISTS lease_detached ON lease;
 CREATE TRIGGER lease_detached AFTER UPDATE ON lease FOR EACH ROW
 WHEN (OLD.keepalive IS NOT NULL AND (NEW.keepalive IS DISTINCT FROM OLD.keepalive
   OR NEW.holder IS DISTINCT FROM OLD.holder OR NEW.fence <> OLD.fence))
 EXECUTE FUNCTION tell_keepalive();
+DROP TRIGGER IF EXISTS lease_deleted ON lease;
 CREATE TRIGGER lease_deleted AFTER DELETE ON lease FOR EACH ROW WHEN (OLD.keepalive IS NOT NULL)
 EXECUTE FUNCTION tell_keepalive();
+
+-- TRUNCATE fires no trigger for a row. With all keepalives gone, every process renews by rows, and
+-- finds that its leases have vanished.
+CREATE OR REPLACE FUNCTION bury_keepalives() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+  DELETE FROM keepalive;
+  RETURN NULL;
+END $$;
+DROP TRIGGER IF EXISTS lease_truncated ON lease;
+CREATE TRIGGER lease_truncated AFTER TRUNCATE ON lease FOR EACH STATEMENT EXECUTE FUNCTION bury_keepalives();
 
 -- Until when a lease lives, as a plain read sees it: enough to refuse, and never to take over.
 CREATE FUNCTION lives_until(l lease) RETURNS bigint LANGUAGE plpgsql AS $$
@@ -84,14 +99,20 @@ BEGIN
 END $$;
 
 -- Grants the keys that are new or free and that no transaction has locked. The first ask for a key
--- counts. The conditions are evaluated again under the lock of each row.
-CREATE FUNCTION grant_free(scope text, asks json, ttl bigint, lowest bigint, OUT numbers int[], OUT keys text[], OUT fences bigint[])
-LANGUAGE plpgsql AS $$
+-- counts. Returns the numbers of the asks that were granted, with their fences and keys.
+-- The time is read once, before any lock: no lock is waited for, and an earlier time grants less.
+-- A plan is kept for as long as its session lives: it must not depend on how small the table once was.
+CREATE FUNCTION grant_free(scope text, asks json, ttl bigint, lowest bigint, OUT numbers int[], OUT fences bigint[], OUT keys text[])
+LANGUAGE plpgsql SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
   asked_numbers int[];
   asked_keys text[];
   asked_holders text[];
   asked_floors bigint[];
+  now bigint := clock_us();
+  new_keys text[];
+  new_fences bigint[];
+  at int := 1;
 BEGIN
   SELECT array_agg(a.n), array_agg(a.key), array_agg(a.holder), array_agg(a.floor)
   INTO asked_numbers, asked_keys, asked_holders, asked_floors FROM (
@@ -100,26 +121,37 @@ BEGIN
         greatest(coalesce((e->>'floor')::bigint, 0), lowest + 1) AS floor
       FROM json_array_elements(asks) WITH ORDINALITY AS t(e, n)) x
     ORDER BY x.key, x.n) a;
-  WITH asked AS (
-    SELECT * FROM unnest(asked_numbers, asked_keys, asked_holders, asked_floors) AS a(n, key, holder, floor)
-  ), made AS (
+  WITH free AS (
+    SELECT l.ctid AS place, a.n, a.holder, a.floor
+    FROM unnest(asked_numbers, asked_keys, asked_holders, asked_floors) AS a(n, key, holder, floor) JOIN lease l ON l.key = a.key
+    WHERE l.keepalive IS NULL AND (l.holder IS NULL OR l.until <= now) ORDER BY l.key FOR UPDATE OF l SKIP LOCKED
+  ), taken_over AS (
+    -- A row that has changed since the statement began is at another place: it is left to the caller.
+    UPDATE lease l SET holder = f.holder, fence = greatest(l.fence + 1, now, f.floor), until = now + ttl,
+      revoked = false, offer = NULL, kept = now + fence_kept_us()
+    FROM free f WHERE l.ctid = f.place AND l.keepalive IS NULL AND (l.holder IS NULL OR l.until <= now)
+    RETURNING f.n, l.fence, l.key
+  )
+  SELECT coalesce(array_agg(n), '{}'), coalesce(array_agg(fence), '{}'), coalesce(array_agg(key), '{}')
+  INTO numbers, fences, keys FROM taken_over;
+  IF cardinality(numbers) = cardinality(asked_numbers) THEN RETURN; END IF;
+  WITH made AS (
     INSERT INTO lease (key, holder, fence, until, kept)
-    SELECT a.key, a.holder, greatest(clock_us(), a.floor), clock_us() + ttl, clock_us() + fence_kept_us() FROM asked a
+    SELECT a.key, a.holder, greatest(now, a.floor), now + ttl, now + fence_kept_us()
+    FROM unnest(asked_keys, asked_holders, asked_floors) AS a(key, holder, floor)
     WHERE NOT EXISTS (SELECT FROM lease l WHERE l.key = a.key) ORDER BY a.key COLLATE "C"
     ON CONFLICT (key) DO NOTHING RETURNING key, fence
-  ), free AS (
-    SELECT l.key, a.holder, a.floor FROM asked a JOIN lease l ON l.key = a.key
-    WHERE l.keepalive IS NULL AND (l.holder IS NULL OR l.until <= clock_us()) ORDER BY l.key FOR UPDATE OF l SKIP LOCKED
-  ), taken_over AS (
-    UPDATE lease l SET holder = f.holder, fence = greatest(l.fence + 1, clock_us(), f.floor), until = clock_us() + ttl,
-      revoked = false, offer = NULL, kept = clock_us() + fence_kept_us()
-    FROM free f WHERE l.key = f.key AND l.keepalive IS NULL AND (l.holder IS NULL OR l.until <= clock_us()) RETURNING l.key, l.fence
-  ), done AS (SELECT key, fence FROM made UNION ALL SELECT key, fence FROM taken_over)
-  SELECT coalesce(array_agg(a.n), '{}'), coalesce(array_agg(a.key), '{}'), coalesce(array_agg(d.fence), '{}')
-  INTO numbers, keys, fences FROM done d JOIN asked a ON a.key = d.key;
+  )
+  SELECT coalesce(array_agg(key ORDER BY key), '{}'), coalesce(array_agg(fence ORDER BY key), '{}') INTO new_keys, new_fences FROM made;
+  FOR i IN 1..cardinality(new_keys) LOOP
+    WHILE asked_keys[at] <> new_keys[i] LOOP at := at + 1; END LOOP;
+    numbers := numbers || asked_numbers[at];
+    fences := fences || new_fences[i];
+  END LOOP;
+  keys := keys || new_keys;
 END $$;
 
--- request: scope, ttl (ms), inbox, standbys, asks: [{key, holder, fence, floor, waited, bound}].
+-- request: scope, ttl (ms), inbox, standbys, waits (whether one has waited), asks: [{key, holder, fence, floor, waited, bound}].
 -- bound: how long the keyspace is in quarantine after a loss, in ms; 0 where quarantine is off.
 -- A reply is a fence, [left ms] in a quarantine, or [holder, fence, left ms].
 CREATE FUNCTION lease_acquire(request text) RETURNS text LANGUAGE plpgsql
@@ -141,7 +173,9 @@ DECLARE
   late int[] := '{}';
   todo int[];
   replies json[] := array_fill(NULL::json, ARRAY[json_array_length(q->'asks')]);
-  granted record;
+  numbers int[];
+  fences bigint[];
+  granted text[];
 BEGIN
   SELECT * INTO checked FROM check_era(q->>'standbys');
   m := checked.m;
@@ -149,11 +183,17 @@ BEGIN
   -- Most keys of a batch are new or free: these are granted by two statements for all of them.
   IF cardinality(replies) > 1 AND (m.since IS NULL OR NOT EXISTS (
       SELECT FROM json_array_elements(q->'asks') AS e WHERE m.since + (e->>'bound')::bigint * 1000 > clock_us())) THEN
-    SELECT * INTO granted FROM grant_free(scope, q->'asks', ttl, m.floor);
-    FOR i IN 1..cardinality(granted.numbers) LOOP
-      replies[granted.numbers[i]] := to_json(granted.fences[i]);
+    SELECT g.numbers, g.fences, g.keys INTO numbers, fences, granted FROM grant_free(scope, q->'asks', ttl, m.floor) g;
+    IF (q->>'waits')::boolean THEN
+      DELETE FROM line WHERE key = ANY (granted) AND inbox = scope || (q->>'inbox') AND woken IS NOT NULL;
+    END IF;
+    IF cardinality(numbers) = cardinality(replies) THEN
+      RETURN json_build_object('replies', (SELECT json_agg(f ORDER BY n) FROM unnest(numbers, fences) AS g(n, f)),
+        'era', m.era, 'since', clock_us() - m.since, 'began', began, 'position', wal_position());
+    END IF;
+    FOR i IN 1..cardinality(numbers) LOOP
+      replies[numbers[i]] := to_json(fences[i]);
     END LOOP;
-    DELETE FROM line WHERE key = ANY (granted.keys) AND inbox = scope || (q->>'inbox') AND woken IS NOT NULL;
   END IF;
   SELECT coalesce(array_agg(i), '{}') INTO todo FROM generate_subscripts(replies, 1) AS i WHERE replies[i] IS NULL;
   FOR pass IN 1..2 LOOP
@@ -247,7 +287,7 @@ BEGIN
     END LOOP;
   END LOOP;
   RETURN json_build_object('replies', to_json(replies), 'era', m.era, 'since', clock_us() - m.since,
-    'began', began, 'position', wal_position());
+    'began', began, 'position', wal_position(), 'timeline', m.timeline);
 END $$;
 
 -- request: scope, ttl (ms), keep, holdings: [[key, holder, fence or null]], attach: [id, isNew] or null.
@@ -257,8 +297,10 @@ CREATE FUNCTION lease_renew(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
+  scope text := q->>'scope';
   ttl bigint := ((q->>'ttl')::float8 * 1000)::bigint;
-  target text := q->>'scope' || (q->'attach'->>0);
+  target text := scope || (q->'attach'->>0);
+  keeps boolean := q->>'keep';
   keys text[];
   holders text[];
   fences bigint[];
@@ -272,7 +314,7 @@ DECLARE
   failures json;
   unattached json;
 BEGIN
-  SELECT array_agg(q->>'scope' || (e->>0) ORDER BY n), array_agg(e->>1 ORDER BY n), array_agg((e->>2)::bigint ORDER BY n)
+  SELECT array_agg(scope || (e->>0) ORDER BY n), array_agg(e->>1 ORDER BY n), array_agg((e->>2)::bigint ORDER BY n)
   INTO keys, holders, fences FROM json_array_elements(q->'holdings') WITH ORDINALITY AS t(e, n);
   IF target IS NOT NULL THEN
     -- Other keepalives that leases are about to leave. Their locks are taken first, so that their times
@@ -290,7 +332,7 @@ BEGIN
   ), renewed AS (
     UPDATE lease l SET
       until = greatest(l.until, clock_us() + ttl, (SELECT a.until FROM keepalive a WHERE a.id = l.keepalive AND a.id = ANY (left_ids))),
-      kept = CASE WHEN (q->>'keep')::boolean THEN clock_us() + fence_kept_us() ELSE l.kept END,
+      kept = CASE WHEN keeps THEN clock_us() + fence_kept_us() ELSE l.kept END,
       keepalive = CASE WHEN l.fence = mine.fence AND (l.keepalive IS NULL OR l.keepalive = ANY (left_ids)
         OR NOT EXISTS (SELECT FROM keepalive a WHERE a.id = l.keepalive)) THEN coalesce(target, l.keepalive) ELSE l.keepalive END
     FROM mine WHERE l.key = mine.key AND (l.until > clock_us()
@@ -412,14 +454,16 @@ BEGIN
 END $$;
 
 -- request: scope, tenures: [[key, holder, fence]].
--- A reply is 0 (released), 1 (released, and a waiter was woken), or [holder, fence]: not held.
+-- A reply is 0 (released), 1 (released, and a waiter was woken), or [holder, fence]: not held. Null for the replies: all 0.
 CREATE FUNCTION lease_release(request text) RETURNS text LANGUAGE plpgsql
-SECURITY DEFINER SET search_path FROM CURRENT AS $$
+SECURITY DEFINER SET search_path FROM CURRENT SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
   q json := request;
+  in_scope text := q->>'scope';
   keys text[];
   holders text[];
   fences bigint[];
+  numbers bigint[];
   freed text[];
   woken text[] := '{}';
   hints json[] := '{}';
@@ -427,30 +471,30 @@ DECLARE
   one text;
   replies json;
 BEGIN
-  SELECT array_agg(q->>'scope' || (e->>0) ORDER BY n), array_agg(e->>1 ORDER BY n), array_agg((e->>2)::bigint ORDER BY n)
-  INTO keys, holders, fences FROM json_array_elements(q->'tenures') WITH ORDINALITY AS t(e, n);
+  SELECT array_agg(in_scope || (e->>0)), array_agg(e->>1), array_agg((e->>2)::bigint)
+  INTO keys, holders, fences FROM json_array_elements(q->'tenures') AS t(e);
   WITH mine AS (
-    SELECT l.key FROM unnest(keys, holders, fences) AS h(key, holder, fence) JOIN lease l ON l.key = h.key
+    SELECT l.key, h.n FROM unnest(keys, holders, fences) WITH ORDINALITY AS h(key, holder, fence, n) JOIN lease l ON l.key = h.key
     WHERE l.holder = h.holder AND l.fence = h.fence AND (l.until > clock_us()
       OR EXISTS (SELECT FROM keepalive a WHERE a.id = l.keepalive AND a.until > clock_us()))
     ORDER BY l.key FOR NO KEY UPDATE OF l
   ), gone AS (
-    UPDATE lease l SET holder = NULL, until = clock_us(), keepalive = NULL FROM mine WHERE l.key = mine.key RETURNING l.key
+    UPDATE lease l SET holder = NULL, until = clock_us(), keepalive = NULL FROM mine WHERE l.key = mine.key RETURNING l.key, mine.n
   )
-  SELECT coalesce(array_agg(key), '{}') INTO freed FROM gone;
+  SELECT coalesce(array_agg(n), '{}'), coalesce(array_agg(key), '{}') INTO numbers, freed FROM gone;
   FOR one IN SELECT DISTINCT key FROM line WHERE key = ANY (freed) ORDER BY key LOOP
-    added := wake(q->>'scope', one, 1, 0);
+    added := wake(in_scope, one, 1, 0);
     IF cardinality(added) > 0 THEN
       woken := woken || one;
       hints := hints || added;
     END IF;
   END LOOP;
-  SELECT json_agg(CASE WHEN f.key IS NULL
-    THEN json_build_array(CASE WHEN lives_until(l) > clock_us() THEN l.holder END, coalesce(l.fence, 0))
-    WHEN h.key = ANY (woken) THEN '1'::json ELSE '0'::json END ORDER BY h.n)
-  INTO replies
-  FROM unnest(keys) WITH ORDINALITY AS h(key, n) LEFT JOIN unnest(freed) AS f(key) ON f.key = h.key
-  LEFT JOIN lease l ON f.key IS NULL AND l.key = h.key;
+  IF cardinality(numbers) < cardinality(keys) OR cardinality(woken) > 0 THEN
+    SELECT json_agg(CASE WHEN h.n <> ALL (numbers)
+      THEN json_build_array(CASE WHEN lives_until(l) > clock_us() THEN l.holder END, coalesce(l.fence, 0))
+      WHEN h.key = ANY (woken) THEN '1'::json ELSE '0'::json END ORDER BY h.n)
+    INTO replies FROM unnest(keys) WITH ORDINALITY AS h(key, n) LEFT JOIN lease l ON l.key = h.key;
+  END IF;
   RETURN json_build_object('replies', replies, 'hints', to_json(hints));
 END $$;
 
@@ -520,7 +564,8 @@ CREATE FUNCTION lease_revoke(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
-  name text := q->>'scope' || (q->>'key');
+  in_scope text := q->>'scope';
+  name text := in_scope || (q->>'key');
   force boolean := q->>'force';
   l lease;
   now bigint;
@@ -535,7 +580,7 @@ BEGIN
     RETURN json_build_array(CASE WHEN lives_until(l) > now THEN l.holder END, coalesce(l.fence, 0));
   END IF;
   IF force THEN
-    hints := free_lease(q->>'scope', name);
+    hints := free_lease(in_scope, name);
     SELECT fence INTO minted FROM lease WHERE key = name;
   ELSE
     -- No earlier than its holder stops: until the later of both times.
@@ -550,12 +595,13 @@ CREATE FUNCTION lease_read(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
+  in_scope text := q->>'scope';
   now bigint := clock_us();
 BEGIN
   RETURN coalesce((
     SELECT json_agg(json_build_array(CASE WHEN greatest(l.until, a.until) > now THEN l.holder END, coalesce(l.fence, 0),
       (greatest(l.until, a.until) - now) / 1000.0) ORDER BY n)
-    FROM json_array_elements_text(q->'keys') WITH ORDINALITY AS k(key, n) LEFT JOIN lease l ON l.key = q->>'scope' || k.key
+    FROM json_array_elements_text(q->'keys') WITH ORDINALITY AS k(key, n) LEFT JOIN lease l ON l.key = in_scope || k.key
     LEFT JOIN keepalive a ON a.id = l.keepalive), '[]');
 END $$;
 
@@ -587,28 +633,28 @@ CREATE FUNCTION lease_wake_next(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
+  in_scope text := q->>'scope';
   k record;
   counts int[] := array_fill(0, ARRAY[json_array_length(q->'keys')]);
   hints json[] := '{}';
   added json[];
 BEGIN
-  FOR k IN SELECT n::int AS n, q->>'scope' || key AS key FROM json_array_elements_text(q->'keys') WITH ORDINALITY AS t(key, n)
-    ORDER BY (q->>'scope' || key) COLLATE "C", n
+  FOR k IN SELECT n::int AS n, in_scope || key AS key FROM json_array_elements_text(q->'keys') WITH ORDINALITY AS t(key, n)
+    ORDER BY (in_scope || key) COLLATE "C", n
   LOOP
-    DELETE FROM line WHERE key = k.key AND inbox = q->>'scope' || (q->>'leaving');
+    DELETE FROM line WHERE key = k.key AND inbox = in_scope || (q->>'leaving');
     CONTINUE WHEN EXISTS (SELECT FROM lease l WHERE key = k.key AND holder IS NOT NULL AND lives_until(l) > clock_us());
-    added := wake(q->>'scope', k.key, (q->>'most')::int, (q->>'apart')::int);
+    added := wake(in_scope, k.key, (q->>'most')::int, (q->>'apart')::int);
     counts[k.n] := cardinality(added);
     hints := hints || added;
   END LOOP;
   RETURN json_build_array(to_json(counts), to_json(hints));
 END $$;
 
--- Lets the user's own transaction pass if the tenure of this fence is current, and keeps it current
--- until that transaction ends: a takeover changes `fence`, and waits. A renewal does not.
+-- Lets a transaction pass if the tenure of this fence is current, and keeps it current until that
+-- transaction ends: a takeover changes `fence`, and waits. A renewal does not.
 -- Under REPEATABLE READ, a snapshot from before the takeover fails here with 40001.
-CREATE FUNCTION guard(name text, presented bigint) RETURNS void LANGUAGE plpgsql
-SECURITY DEFINER SET search_path FROM CURRENT AS $$
+CREATE FUNCTION hold_fence(name text, presented bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE l lease;
 BEGIN
   PERFORM FROM lease WHERE key = name AND fence = presented AND holder IS NOT NULL AND holder <> '!revoked' FOR KEY SHARE;
@@ -618,4 +664,16 @@ BEGIN
     MESSAGE = concat_ws(' ', 'FENCE_STALE', coalesce(l.fence, 0), CASE WHEN lives_until(l) > clock_us() THEN l.holder END),
     DETAIL = format('The transaction is guarded by lease %L with fence %s.', name, presented),
     HINT = 'The lease is over: another holder may have it. Stop, and acquire it again.';
+END $$;
+
+-- Guards the user's own transaction, and presents the lease to tables that are fenced: `fence_write`.
+CREATE FUNCTION guard(name text, presented bigint) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+  setting text := coalesce(current_setting('holdfast.lease', true), '');
+  own text := name || ':' || presented;
+BEGIN
+  PERFORM hold_fence(name, presented);
+  IF own = ANY (string_to_array(setting, E'\n')) THEN RETURN; END IF;
+  PERFORM set_config('holdfast.lease', concat_ws(E'\n', nullif(setting, ''), own), true);
 END $$;

@@ -68,15 +68,16 @@ CREATE FUNCTION hint_send(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
+  sender text := q->>'owner';
   now bigint := clock_us();
 BEGIN
   PERFORM pg_notify(e->>0, e->>2) FROM json_array_elements(q->'hints') AS e
   WHERE EXISTS (SELECT FROM listener l JOIN process p ON p.owner = l.owner
-    WHERE l.topic = e->>1 AND p.until > now AND p.owner <> q->>'owner' AND NOT p.polls);
+    WHERE l.topic = e->>1 AND p.until > now AND p.owner <> sender AND NOT p.polls);
   INSERT INTO message (owner, topic, payload, at)
   SELECT p.owner, e->>1, e->>2, now FROM json_array_elements(q->'hints') WITH ORDINALITY AS t(e, n)
   JOIN listener l ON l.topic = e->>1 JOIN process p ON p.owner = l.owner
-  WHERE p.until > now AND p.owner <> q->>'owner' AND p.polls ORDER BY n;
+  WHERE p.until > now AND p.owner <> sender AND p.polls ORDER BY n;
   RETURN 'null';
 END $$;
 

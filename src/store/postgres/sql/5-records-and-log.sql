@@ -2,14 +2,14 @@
 -- the order of commits, and a reader of changes leaves none out. (An identity column would not do:
 -- its numbers are drawn before the commit, and become visible out of order.)
 
-CREATE TABLE collection (
+CREATE TABLE IF NOT EXISTS collection (
   name text COLLATE "C" PRIMARY KEY,
   version bigint NOT NULL,
   -- Removals up to this version may have been dropped.
   forgotten bigint NOT NULL
 ) WITH (fillfactor = 50);
 -- `json` is null for a removed record, which keeps its row for a day, for its fence and for `changes`.
-CREATE TABLE record (
+CREATE TABLE IF NOT EXISTS record (
   collection text COLLATE "C" NOT NULL,
   id text COLLATE "C" NOT NULL,
   json text,
@@ -19,18 +19,20 @@ CREATE TABLE record (
   until bigint,
   PRIMARY KEY (collection, id)
 );
-CREATE INDEX record_changes ON record (collection, version);
-CREATE INDEX record_removals ON record (until) WHERE json IS NULL;
+CREATE INDEX IF NOT EXISTS record_changes ON record (collection, version);
+CREATE INDEX IF NOT EXISTS record_removals ON record (until) WHERE json IS NULL;
 
 -- request: scope, collection, ids. A reply is null or [json, revision, fence].
 CREATE FUNCTION record_get(request text) RETURNS text LANGUAGE plpgsql STABLE
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
-DECLARE q json := request;
+DECLARE
+  q json := request;
+  named text := q->>'scope' || (q->>'collection');
 BEGIN
   RETURN coalesce((
     SELECT json_agg(CASE WHEN r.json IS NOT NULL THEN json_build_array(r.json, r.revision, r.fence) END ORDER BY n)
     FROM json_array_elements_text(q->'ids') WITH ORDINALITY AS i(id, n)
-    LEFT JOIN record r ON r.collection = q->>'scope' || (q->>'collection') AND r.id = i.id), '[]');
+    LEFT JOIN record r ON r.collection = named AND r.id = i.id), '[]');
 END $$;
 
 -- Writes and removes. request: scope, collection, writes: [{id, json (null: remove), fence, revision}].
@@ -115,8 +117,8 @@ BEGIN
 END $$;
 
 -- The log. Numbers have no gaps, so a reader notices missing entries. Writers lock the head.
-CREATE TABLE log_head (scope text COLLATE "C" PRIMARY KEY, last bigint NOT NULL) WITH (fillfactor = 50);
-CREATE TABLE log (
+CREATE TABLE IF NOT EXISTS log_head (scope text COLLATE "C" PRIMARY KEY, last bigint NOT NULL) WITH (fillfactor = 50);
+CREATE TABLE IF NOT EXISTS log (
   scope text COLLATE "C" NOT NULL,
   number bigint NOT NULL,
   at bigint NOT NULL,
@@ -148,11 +150,13 @@ END $$;
 -- request: scope, after (null: from the oldest), most. Returns [last or null, [[number, json]]].
 CREATE FUNCTION log_read(request text) RETURNS text LANGUAGE plpgsql STABLE
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
-DECLARE q json := request;
+DECLARE
+  q json := request;
+  in_scope text := q->>'scope';
 BEGIN
-  RETURN json_build_array((SELECT last::text FROM log_head WHERE scope = q->>'scope'), coalesce((
+  RETURN json_build_array((SELECT last::text FROM log_head WHERE scope = in_scope), coalesce((
     SELECT json_agg(json_build_array(number::text, json) ORDER BY number) FROM (
-      SELECT number, json FROM log WHERE scope = q->>'scope' AND number > coalesce((q->>'after')::bigint, 0)
+      SELECT number, json FROM log WHERE scope = in_scope AND number > coalesce((q->>'after')::bigint, 0)
       ORDER BY number LIMIT (q->>'most')::int + 1
     ) page), '[]'));
 END $$;
@@ -174,11 +178,12 @@ CREATE FUNCTION log_trim(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
+  in_scope text := q->>'scope';
   dropped int;
 BEGIN
-  PERFORM FROM log_head WHERE scope = q->>'scope' FOR UPDATE;
-  DELETE FROM log WHERE scope = q->>'scope' AND number IN (
-    SELECT number FROM log WHERE scope = q->>'scope' ORDER BY number LIMIT (q->>'most')::int)
+  PERFORM FROM log_head WHERE scope = in_scope FOR UPDATE;
+  DELETE FROM log WHERE scope = in_scope AND number IN (
+    SELECT number FROM log WHERE scope = in_scope ORDER BY number LIMIT (q->>'most')::int)
     AND at <= clock_us() - ((q->>'kept')::float8 * 1000)::bigint;
   GET DIAGNOSTICS dropped = ROW_COUNT;
   RETURN dropped;

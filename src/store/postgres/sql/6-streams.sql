@@ -2,7 +2,7 @@
 -- in the order of their numbers, then workflows in the order of theirs, then leases. So the verbs of
 -- one stream follow each other, and none can deadlock with another.
 
-CREATE TABLE stream (
+CREATE TABLE IF NOT EXISTS stream (
   number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   scope text COLLATE "C" NOT NULL,
   name text COLLATE "C" NOT NULL,
@@ -11,11 +11,11 @@ CREATE TABLE stream (
 ) WITH (fillfactor = 50);
 -- The last fence of a delivery, of all streams. Its row is the last that a verb locks. (A sequence
 -- would not do: it cannot follow the clock, which keeps fences rising over a loss of data.)
-CREATE TABLE delivery (id int PRIMARY KEY CHECK (id = 1), fence bigint NOT NULL) WITH (fillfactor = 10);
-INSERT INTO delivery VALUES (1, 0);
+CREATE TABLE IF NOT EXISTS delivery (id int PRIMARY KEY CHECK (id = 1), fence bigint NOT NULL) WITH (fillfactor = 10);
+INSERT INTO delivery VALUES (1, 0) ON CONFLICT DO NOTHING;
 -- One row per lane with entries, about its first entry. `due` is null while that entry waits.
 -- Otherwise it is when the claim expires (`fence` > 0), or when a retry is due (`fence` 0).
-CREATE TABLE lane (
+CREATE TABLE IF NOT EXISTS lane (
   stream bigint NOT NULL,
   lane text COLLATE "C" NOT NULL,
   entry bigint NOT NULL,
@@ -27,9 +27,9 @@ CREATE TABLE lane (
   tries int NOT NULL,
   PRIMARY KEY (stream, lane)
 );
-CREATE INDEX lane_waiting ON lane (stream, priority DESC, turn) WHERE due IS NULL;
-CREATE INDEX lane_due ON lane (stream, due, lane) WHERE due IS NOT NULL;
-CREATE TABLE entry (
+CREATE INDEX IF NOT EXISTS lane_waiting ON lane (stream, priority DESC, turn) WHERE due IS NULL;
+CREATE INDEX IF NOT EXISTS lane_due ON lane (stream, due, lane) WHERE due IS NOT NULL;
+CREATE TABLE IF NOT EXISTS entry (
   stream bigint NOT NULL,
   lane text COLLATE "C" NOT NULL,
   number bigint NOT NULL,
@@ -37,7 +37,7 @@ CREATE TABLE entry (
   json text NOT NULL,
   PRIMARY KEY (stream, lane, number)
 );
-CREATE TABLE dead (
+CREATE TABLE IF NOT EXISTS dead (
   number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   stream bigint NOT NULL,
   lane text COLLATE "C" NOT NULL,
@@ -47,7 +47,7 @@ CREATE TABLE dead (
   reason text NOT NULL,
   at float8 NOT NULL
 );
-CREATE INDEX dead_of_stream ON dead (stream, number);
+CREATE INDEX IF NOT EXISTS dead_of_stream ON dead (stream, number);
 
 CREATE FUNCTION wall_ms() RETURNS float8 LANGUAGE sql VOLATILE AS $$ SELECT clock_us() / 1000.0::float8 $$;
 
@@ -141,17 +141,18 @@ CREATE FUNCTION stream_append(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
+  in_scope text := q->>'scope';
   s bigint;
   e record;
 BEGIN
-  PERFORM ensure_streams(q->>'scope', ARRAY[q->>'stream']);
-  s := stream_number(q->>'scope', q->>'stream');
+  PERFORM ensure_streams(in_scope, ARRAY[q->>'stream']);
+  s := stream_number(in_scope, q->>'stream');
   FOR e IN SELECT x->>0 AS lane, (x->>1)::int AS priority, x->>2 AS json FROM json_array_elements(q->'entries') WITH ORDINALITY AS t(x, n)
     ORDER BY n
   LOOP
     PERFORM add_entry(s, e.lane, e.priority, e.json, NULL);
   END LOOP;
-  RETURN json_build_array(json_build_array(q->>'scope' || 'stream:' || (q->>'stream'), q->>'stream'));
+  RETURN json_build_array(json_build_array(in_scope || 'stream:' || (q->>'stream'), q->>'stream'));
 END $$;
 
 -- request: scope, stream, consumer, most, claim (ms). Returns [[lane, fence, json, tries]].

@@ -1,7 +1,7 @@
 -- Workflows: steps of orchestrators and of processors. A step checks the lease of its workflow with
 -- FOR KEY SHARE, as `guard` does: no other tenure is granted the lease before the step has committed.
 
-CREATE TABLE workflow (
+CREATE TABLE IF NOT EXISTS workflow (
   number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   scope text COLLATE "C" NOT NULL,
   id text COLLATE "C" NOT NULL,
@@ -22,10 +22,10 @@ CREATE TABLE workflow (
   changed float8 NOT NULL,
   UNIQUE (scope, id)
 ) WITH (fillfactor = 50);
-CREATE INDEX workflow_tenure ON workflow (scope, lease_id) WHERE lease_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS workflow_tenure ON workflow (scope, lease_id) WHERE lease_id IS NOT NULL;
 -- Unresolved actions. The rest of an entry in a stream: so that an action can get another epoch
 -- while it is claimed.
-CREATE TABLE action (
+CREATE TABLE IF NOT EXISTS action (
   workflow bigint NOT NULL,
   id text COLLATE "C" NOT NULL,
   target text COLLATE "C" NOT NULL,
@@ -36,15 +36,15 @@ CREATE TABLE action (
   parked boolean NOT NULL,
   PRIMARY KEY (workflow, id)
 );
-CREATE INDEX action_of_target ON action (workflow, target, epoch);
-CREATE TABLE taken (
+CREATE INDEX IF NOT EXISTS action_of_target ON action (workflow, target, epoch);
+CREATE TABLE IF NOT EXISTS taken (
   workflow bigint NOT NULL,
   target text COLLATE "C" NOT NULL,
   epoch bigint NOT NULL,
   action text NOT NULL,
   PRIMARY KEY (workflow, target)
 );
-CREATE TABLE result (
+CREATE TABLE IF NOT EXISTS result (
   workflow bigint NOT NULL,
   position bigint NOT NULL,
   action text COLLATE "C" NOT NULL,
@@ -57,9 +57,9 @@ CREATE TABLE result (
   known boolean NOT NULL,
   PRIMARY KEY (workflow, position)
 );
-CREATE INDEX result_unread ON result (workflow, position) WHERE unread;
-CREATE INDEX result_of_action ON result (workflow, action) WHERE known;
-CREATE TABLE history (
+CREATE INDEX IF NOT EXISTS result_unread ON result (workflow, position) WHERE unread;
+CREATE INDEX IF NOT EXISTS result_of_action ON result (workflow, action) WHERE known;
+CREATE TABLE IF NOT EXISTS history (
   workflow bigint NOT NULL,
   position bigint NOT NULL,
   at float8 NOT NULL,
@@ -71,14 +71,24 @@ CREATE TABLE history (
 
 -- ---- Rows ----
 
+-- Returns false if there is one of this id.
+CREATE FUNCTION make_workflow(in_scope text, workflow_id text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  -- Made from the time: a position in a removed workflow of this id is no position in this one.
+  INSERT INTO workflow (scope, id, phase, epoch, state, inbox, unresolved, parked, unread, last_result, last_event, created, changed)
+  VALUES (in_scope, workflow_id, 'begun', 0, '"initialized"', '', 0, 0, 0, clock_us(), clock_us(), wall_ms(), wall_ms())
+  ON CONFLICT (scope, id) DO NOTHING;
+  RETURN FOUND;
+END $$;
+
 CREATE FUNCTION save_workflow(w workflow) RETURNS void LANGUAGE sql VOLATILE AS $$
   UPDATE workflow SET lease_id = w.lease_id, phase = w.phase, epoch = w.epoch, updated_epoch = w.updated_epoch,
     state = w.state, inbox = w.inbox, unresolved = w.unresolved, parked = w.parked, unread = w.unread,
     last_result = w.last_result, last_event = w.last_event, changed = wall_ms() WHERE number = w.number $$;
 
 CREATE FUNCTION snapshot_json(w workflow) RETURNS json LANGUAGE sql STABLE AS $$
-  SELECT json_build_object('id', w.id, 'leaseId', w.lease_id, 'epoch', w.epoch, 'state', w.state, 'unresolved', w.unresolved,
-    'parked', w.parked, 'unread', w.unread, 'createdAtMs', w.created, 'changedAtMs', w.changed) $$;
+  SELECT json_build_object('id', w.id, 'leaseId', w.lease_id, 'inbox', CASE WHEN w.phase = 'begun' THEN w.inbox END,
+    'epoch', w.epoch, 'state', w.state, 'unresolved', w.unresolved, 'parked', w.parked, 'unread', w.unread, 'createdAtMs', w.created, 'changedAtMs', w.changed) $$;
 
 CREATE FUNCTION action_json(a action) RETURNS json LANGUAGE sql IMMUTABLE AS $$
   SELECT json_build_object('id', a.id, 'target', a.target, 'priority', a.priority, 'body', a.body, 'leaseId', a.lease_id,
@@ -275,8 +285,9 @@ CREATE FUNCTION workflow_begin(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
+  in_scope text := q->>'scope';
   tenant text := q->>'leaseId';
-  w workflow := lock_workflow(q->>'scope', q->>'id');
+  w workflow := lock_workflow(in_scope, q->>'id');
   held record;
   drops boolean;
   actions action[];
@@ -284,14 +295,11 @@ DECLARE
   a action;
   again record;
 BEGIN
-  SELECT * INTO held FROM keep_holder(q->>'scope', q->>'id');
+  SELECT * INTO held FROM keep_holder(in_scope, q->>'id');
   IF held.holder IS DISTINCT FROM tenant OR held.fence <> (q->>'fence')::bigint THEN RETURN not_held(held.holder); END IF;
   IF w.number IS NULL THEN
-    -- Made from the time: a position in a removed workflow of this id is no position in this one.
-    INSERT INTO workflow (scope, id, phase, epoch, state, inbox, unresolved, parked, unread, last_result, last_event, created, changed)
-    VALUES (q->>'scope', q->>'id', 'begun', 0, '"initialized"', '', 0, 0, 0, clock_us(), clock_us(), wall_ms(), wall_ms())
-    ON CONFLICT (scope, id) DO NOTHING;
-    w := lock_workflow(q->>'scope', q->>'id');
+    PERFORM make_workflow(in_scope, q->>'id');
+    w := lock_workflow(in_scope, q->>'id');
   END IF;
   IF w.lease_id = tenant AND w.phase = 'begun' THEN
     -- Another orchestrator uses the lease id of this one. A tenure has one orchestrator.
@@ -339,12 +347,13 @@ BEGIN
   RETURN json_build_object('kind', 'done', 'epoch', w.epoch, 'hints', hints);
 END $$;
 
--- request: scope, id, leaseId, read, epoch, actions: [{id, target, priority, body, type (JSON), bytes}], mostUnresolved,
--- mostUnread.
+-- request: scope, id, leaseId, read, epoch, actions: [{id, target, priority, body, type (JSON), bytes, step: [name, json]}],
+-- mostUnresolved, mostUnread.
 CREATE FUNCTION workflow_emit(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
+  in_scope text := q->>'scope';
   count_all int := json_array_length(q->'actions');
   w workflow;
   refused text;
@@ -357,9 +366,9 @@ DECLARE
   targets text[];
 BEGIN
   SELECT array_agg(e->>'target') INTO targets FROM json_array_elements(q->'actions') AS e;
-  PERFORM ensure_streams(q->>'scope', (SELECT array_agg('action:' || t) FROM unnest(targets) AS t));
-  SELECT * INTO w FROM workflow WHERE scope = q->>'scope' AND id = q->>'id' FOR UPDATE;
-  refused := refusal(w, q->>'scope', q->>'id', q->>'leaseId');
+  PERFORM ensure_streams(in_scope, (SELECT array_agg('action:' || t) FROM unnest(targets) AS t));
+  SELECT * INTO w FROM workflow WHERE scope = in_scope AND id = q->>'id' FOR UPDATE;
+  refused := refusal(w, in_scope, q->>'id', q->>'leaseId');
   IF refused IS NOT NULL THEN RETURN refused; END IF;
   SELECT count(*) INTO known FROM json_array_elements(q->'actions') AS e
   WHERE EXISTS (SELECT FROM action x WHERE x.workflow = w.number AND x.id = e->>'id')
@@ -375,7 +384,7 @@ BEGIN
     END IF;
   END IF;
   FOR n IN SELECT e->>'id' AS id, e->>'target' AS target, (e->>'priority')::int AS priority, e->>'body' AS body,
-      e->>'type' AS type, (e->>'bytes')::bigint AS bytes
+      e->>'type' AS type, (e->>'bytes')::bigint AS bytes, e->'step' AS step
     FROM json_array_elements(q->'actions') WITH ORDINALITY AS t(e, i) ORDER BY i
   LOOP
     a.id := n.id;
@@ -388,8 +397,9 @@ BEGIN
     w := add_history(w, CASE WHEN n.type IS NULL THEN json_build_object('kind', 'emitted', 'actionId', n.id, 'target', n.target)
       ELSE json_build_object('kind', 'emitted', 'actionId', n.id, 'target', n.target, 'type', n.type::json,
         'payloadBytes', n.bytes) END::text);
+    IF n.step IS NOT NULL THEN PERFORM keep_call(w, n.step->>0, n.step->>1); END IF;
   END LOOP;
-  RETURN finish_step(w, q->'read', hints_for(q->>'scope', targets));
+  RETURN finish_step(w, q->'read', hints_for(in_scope, targets));
 END $$;
 
 -- request: scope, id, leaseId, read, epoch, state, mostHistory.
@@ -397,12 +407,13 @@ CREATE FUNCTION workflow_update(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
+  in_scope text := q->>'scope';
   w workflow;
   refused text;
   bytes int := octet_length(q->>'state');
 BEGIN
-  SELECT * INTO w FROM workflow WHERE scope = q->>'scope' AND id = q->>'id' FOR UPDATE;
-  refused := refusal(w, q->>'scope', q->>'id', q->>'leaseId');
+  SELECT * INTO w FROM workflow WHERE scope = in_scope AND id = q->>'id' FOR UPDATE;
+  refused := refusal(w, in_scope, q->>'id', q->>'leaseId');
   IF refused IS NOT NULL THEN RETURN refused; END IF;
   IF w.updated_epoch = w.epoch AND w.epoch = (q->>'epoch')::bigint + 1 AND w.state = q->>'state' THEN
     RETURN finish_step(w, q->'read', '[]');
@@ -421,10 +432,11 @@ CREATE FUNCTION workflow_mark_read(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
+  in_scope text := q->>'scope';
   w workflow;
 BEGIN
-  SELECT * INTO w FROM workflow WHERE scope = q->>'scope' AND id = q->>'id' FOR UPDATE;
-  RETURN coalesce(refusal(w, q->>'scope', q->>'id', q->>'leaseId'), finish_step(w, q->'read', '[]'));
+  SELECT * INTO w FROM workflow WHERE scope = in_scope AND id = q->>'id' FOR UPDATE;
+  RETURN coalesce(refusal(w, in_scope, q->>'id', q->>'leaseId'), finish_step(w, q->'read', '[]'));
 END $$;
 
 -- request: scope, id, leaseId, read, epoch.
@@ -432,8 +444,9 @@ CREATE FUNCTION workflow_unpark(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
-  w workflow := lock_workflow(q->>'scope', q->>'id');
-  refused text := refusal(w, q->>'scope', q->>'id', q->>'leaseId');
+  in_scope text := q->>'scope';
+  w workflow := lock_workflow(in_scope, q->>'id');
+  refused text := refusal(w, in_scope, q->>'id', q->>'leaseId');
   parked_actions action[];
   again record;
 BEGIN
@@ -441,7 +454,7 @@ BEGIN
   IF w.epoch <> (q->>'epoch')::bigint THEN RETURN json_build_object('kind', 'epoch', 'epoch', w.epoch); END IF;
   SELECT coalesce(array_agg(a ORDER BY a.epoch), '{}') INTO parked_actions FROM action a WHERE a.workflow = w.number AND a.parked;
   SELECT * INTO again FROM reemit(w, parked_actions, '{}');
-  RETURN finish_step(again.w, q->'read', hints_for(q->>'scope', (SELECT array_agg(x.target) FROM unnest(parked_actions) AS x)));
+  RETURN finish_step(again.w, q->'read', hints_for(in_scope, (SELECT array_agg(x.target) FROM unnest(parked_actions) AS x)));
 END $$;
 
 -- request: scope, id, leaseId, read, epoch, successor, window (ms), quarantine (ms).
@@ -449,8 +462,9 @@ CREATE FUNCTION workflow_handoff(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
-  w workflow := lock_workflow(q->>'scope', q->>'id');
-  refused text := refusal(w, q->>'scope', q->>'id', q->>'leaseId');
+  in_scope text := q->>'scope';
+  w workflow := lock_workflow(in_scope, q->>'id');
+  refused text := refusal(w, in_scope, q->>'id', q->>'leaseId');
   minted bigint;
 BEGIN
   IF refused IS NOT NULL THEN RETURN refused; END IF;
@@ -473,13 +487,14 @@ CREATE FUNCTION workflow_revoke(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
+  in_scope text := q->>'scope';
   w workflow;
-  found_id text := (SELECT id FROM workflow WHERE scope = q->>'scope' AND lease_id = q->>'leaseId');
+  found_id text := (SELECT id FROM workflow WHERE scope = in_scope AND lease_id = q->>'leaseId');
   held record;
   hints json[];
 BEGIN
   IF found_id IS NULL THEN RETURN '{"kind":"not-found","hints":[]}'; END IF;
-  w := lock_workflow(q->>'scope', found_id);
+  w := lock_workflow(in_scope, found_id);
   IF w.lease_id IS DISTINCT FROM q->>'leaseId' THEN RETURN '{"kind":"not-found","hints":[]}'; END IF;
   w := park_all(w);
   w := add_history(w, '{"kind":"revoked","reason":' || (q->>'reason') || '}');
@@ -501,17 +516,19 @@ CREATE FUNCTION workflow_remove(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
-  w workflow := lock_workflow(q->>'scope', q->>'id');
+  in_scope text := q->>'scope';
+  w workflow := lock_workflow(in_scope, q->>'id');
   held record;
 BEGIN
   IF w.number IS NULL THEN RETURN '"absent"'; END IF;
-  SELECT * INTO held FROM keep_holder(q->>'scope', q->>'id');
+  SELECT * INTO held FROM keep_holder(in_scope, q->>'id');
   IF held.holder IS NOT NULL THEN RETURN '"held"'; END IF;
   PERFORM take_out_of_lanes(w, unresolved_actions(w.number), 'nothing');
   DELETE FROM action WHERE workflow = w.number;
   DELETE FROM taken WHERE workflow = w.number;
   DELETE FROM result WHERE workflow = w.number;
   DELETE FROM history WHERE workflow = w.number;
+  PERFORM delete_runs(w.number);
   DELETE FROM workflow WHERE number = w.number;
   RETURN '"removed"';
 END $$;
@@ -534,7 +551,8 @@ CREATE FUNCTION workflow_take(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
-  s bigint := lock_stream(q->>'scope', 'action:' || (q->>'target'));
+  in_scope text := q->>'scope';
+  s bigint := lock_stream(in_scope, 'action:' || (q->>'target'));
   claim_us bigint := ((q->>'claim')::float8 * 1000)::bigint;
   x lane;
   w workflow;
@@ -546,11 +564,11 @@ BEGIN
   lanes := lanes_in_turn(s, (q->>'most')::int);
   -- Workflows that change are locked in the order of their numbers, before any is changed.
   PERFORM FROM workflow y WHERE y.number IN (
-    SELECT v.number FROM unnest(lanes) AS l JOIN workflow v ON v.scope = q->>'scope' AND v.id = l.lane
+    SELECT v.number FROM unnest(lanes) AS l JOIN workflow v ON v.scope = in_scope AND v.id = l.lane
     JOIN action b ON b.workflow = v.number AND b.id = first_json(l)::json #>> '{}' WHERE b.lease_id IS DISTINCT FROM v.lease_id)
   ORDER BY y.number FOR UPDATE;
   FOREACH x IN ARRAY lanes LOOP
-    SELECT * INTO w FROM workflow WHERE scope = q->>'scope' AND id = x.lane;
+    SELECT * INTO w FROM workflow WHERE scope = in_scope AND id = x.lane;
     a := first_action(w.number, x);
     IF w.number IS NULL OR a.id IS NULL THEN
       PERFORM put_aside(x, first_json(x), '"no action of a workflow"');
@@ -573,7 +591,8 @@ CREATE FUNCTION workflow_reserve(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
-  s bigint := lock_stream(q->>'scope', 'action:' || (q->>'target'));
+  in_scope text := q->>'scope';
+  s bigint := lock_stream(in_scope, 'action:' || (q->>'target'));
   ref_epoch bigint := q->>'epoch';
   w workflow;
   r result;
@@ -586,7 +605,7 @@ DECLARE
   claim_us bigint := ((q->>'claim')::float8 * 1000)::bigint;
   refuse text := '{"kind":"%s","workflow":%s,"id":%s,"epoch":%s,"current":%s}';
 BEGIN
-  SELECT * INTO w FROM workflow WHERE scope = q->>'scope' AND id = q->>'workflow';
+  SELECT * INTO w FROM workflow WHERE scope = in_scope AND id = q->>'workflow';
   IF w.number IS NULL OR w.lease_id IS DISTINCT FROM q->>'leaseId' THEN
     RETURN wrong_lease(q->>'workflow', q->>'id', q->>'leaseId', w.lease_id);
   END IF;
@@ -622,7 +641,9 @@ CREATE FUNCTION workflow_settle(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
-  s bigint := lock_stream(q->>'scope', 'action:' || (q->>'target'));
+  in_scope text := q->>'scope';
+  on_target text := q->>'target';
+  s bigint := lock_stream(in_scope, 'action:' || on_target);
   o record;
   x lane;
   w workflow;
@@ -630,7 +651,7 @@ DECLARE
   hints json[] := '{}';
   replies boolean[] := array_fill(false, ARRAY[json_array_length(q->'settlements')]);
 BEGIN
-  PERFORM FROM workflow WHERE scope = q->>'scope' AND id IN (SELECT e->>'workflow' FROM json_array_elements(q->'settlements') AS e)
+  PERFORM FROM workflow WHERE scope = in_scope AND id IN (SELECT e->>'workflow' FROM json_array_elements(q->'settlements') AS e)
   ORDER BY number FOR UPDATE;
   FOR o IN SELECT n::int AS n, e->>'workflow' AS workflow, (e->>'fence')::bigint AS fence, e->>'outcome' AS outcome, e->>'json' AS json,
       (e->>'after')::float8 AS after, e->>'reason' AS reason, e->>'error' AS error
@@ -638,7 +659,7 @@ BEGIN
   LOOP
     SELECT * INTO x FROM lane WHERE stream = s AND lane = o.workflow AND fence = o.fence AND fence > 0;
     CONTINUE WHEN NOT FOUND;
-    SELECT * INTO w FROM workflow WHERE scope = q->>'scope' AND id = o.workflow;
+    SELECT * INTO w FROM workflow WHERE scope = in_scope AND id = o.workflow;
     CONTINUE WHEN NOT FOUND;
     a := first_action(w.number, x);
     CONTINUE WHEN a.id IS NULL;
@@ -646,7 +667,7 @@ BEGIN
     IF o.outcome = 'retry' THEN
       UPDATE lane SET due = clock_us() + (o.after * 1000)::bigint, fence = 0, consumer = NULL WHERE stream = s AND lane = o.workflow;
       IF o.error IS NOT NULL THEN
-        w := add_history(w, json_build_object('kind', 'retried', 'actionId', a.id, 'target', q->>'target', 'tries', x.tries,
+        w := add_history(w, json_build_object('kind', 'retried', 'actionId', a.id, 'target', on_target, 'tries', x.tries,
           'error', o.error::json)::text);
         PERFORM save_workflow(w);
       END IF;
@@ -654,14 +675,14 @@ BEGIN
     END IF;
     w := resolve_action(w, a);
     w.last_result := w.last_result + 1;
-    INSERT INTO result VALUES (w.number, w.last_result, a.id, q->>'target', a.epoch, o.outcome, o.json, wall_ms(), true, true);
+    INSERT INTO result VALUES (w.number, w.last_result, a.id, on_target, a.epoch, o.outcome, o.json, wall_ms(), true, true);
     w.unread := w.unread + 1;
     DELETE FROM result WHERE workflow = w.number AND position = w.last_result - 1000 AND NOT unread;
     IF o.outcome = 'dead' THEN PERFORM put_aside(x, action_json(a)::text, o.reason); END IF;
     PERFORM advance_lane(x);
     w := add_history(w, CASE WHEN o.error IS NULL
-      THEN json_build_object('kind', 'settled', 'actionId', a.id, 'target', q->>'target', 'outcome', o.outcome)
-      ELSE json_build_object('kind', 'settled', 'actionId', a.id, 'target', q->>'target', 'outcome', o.outcome,
+      THEN json_build_object('kind', 'settled', 'actionId', a.id, 'target', on_target, 'outcome', o.outcome)
+      ELSE json_build_object('kind', 'settled', 'actionId', a.id, 'target', on_target, 'outcome', o.outcome,
         'tries', x.tries, 'error', o.error::json) END::text);
     PERFORM save_workflow(w);
     hints := hints || json_build_array(w.scope || w.inbox, w.id);
@@ -674,14 +695,15 @@ CREATE FUNCTION workflow_revive(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
-  s bigint := lock_stream(q->>'scope', 'action:' || (q->>'target'));
+  in_scope text := q->>'scope';
+  s bigint := lock_stream(in_scope, 'action:' || (q->>'target'));
   d dead;
   w workflow;
   j json;
 BEGIN
   SELECT * INTO d FROM dead WHERE number = (q->>'dead')::bigint AND stream = s FOR UPDATE;
   IF NOT FOUND THEN RETURN 'null'; END IF;
-  SELECT * INTO w FROM workflow WHERE scope = q->>'scope' AND id = d.lane FOR UPDATE;
+  SELECT * INTO w FROM workflow WHERE scope = in_scope AND id = d.lane FOR UPDATE;
   IF NOT FOUND THEN RETURN 'null'; END IF;
   j := d.json;
   INSERT INTO action VALUES (w.number, j->>'id', j->>'target', (j->>'epoch')::bigint, j->>'leaseId', (j->>'priority')::int,
@@ -700,11 +722,13 @@ END $$;
 
 CREATE FUNCTION workflow_read(request text) RETURNS text LANGUAGE plpgsql STABLE
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
-DECLARE q json := request;
+DECLARE
+  q json := request;
+  in_scope text := q->>'scope';
 BEGIN
   RETURN coalesce((SELECT json_agg(CASE WHEN w.number IS NOT NULL THEN snapshot_json(w) END ORDER BY n)
     FROM json_array_elements_text(q->'ids') WITH ORDINALITY AS t(id, n)
-    LEFT JOIN workflow w ON w.scope = q->>'scope' AND w.id = t.id), '[]');
+    LEFT JOIN workflow w ON w.scope = in_scope AND w.id = t.id), '[]');
 END $$;
 
 -- request: scope, id, after, most, or action: then the result of that action, or none.

@@ -1,6 +1,6 @@
 -- Sessions that intents start. A verb locks the streams of starts of its kinds first, then sessions.
 
-CREATE TABLE session (
+CREATE TABLE IF NOT EXISTS session (
   number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   scope text COLLATE "C" NOT NULL,
   id text COLLATE "C" NOT NULL,
@@ -18,20 +18,20 @@ CREATE TABLE session (
   changed float8 NOT NULL,
   UNIQUE (scope, id)
 );
-CREATE INDEX session_made ON session (scope, number);
-CREATE INDEX session_of_tenant ON session (scope, tenant, number);
-CREATE INDEX session_of_kind ON session (scope, kind, number);
-CREATE INDEX session_of_label ON session (scope, kind, label, number);
-CREATE INDEX session_open ON session (scope, number) WHERE state <> 'ENDED';
-CREATE INDEX session_ended ON session (scope, changed) WHERE state = 'ENDED';
-CREATE TABLE session_key (
+CREATE INDEX IF NOT EXISTS session_made ON session (scope, number);
+CREATE INDEX IF NOT EXISTS session_of_tenant ON session (scope, tenant, number);
+CREATE INDEX IF NOT EXISTS session_of_kind ON session (scope, kind, number);
+CREATE INDEX IF NOT EXISTS session_of_label ON session (scope, kind, label, number);
+CREATE INDEX IF NOT EXISTS session_open ON session (scope, number) WHERE state <> 'ENDED';
+CREATE INDEX IF NOT EXISTS session_ended ON session (scope, changed) WHERE state = 'ENDED';
+CREATE TABLE IF NOT EXISTS session_key (
   scope text COLLATE "C" NOT NULL,
   key text COLLATE "C" NOT NULL,
   session bigint NOT NULL,
   PRIMARY KEY (scope, key)
 );
-CREATE INDEX key_of_session ON session_key (session);
-CREATE TABLE session_client (session bigint NOT NULL, client text COLLATE "C" NOT NULL, PRIMARY KEY (session, client));
+CREATE INDEX IF NOT EXISTS key_of_session ON session_key (session);
+CREATE TABLE IF NOT EXISTS session_client (session bigint NOT NULL, client text COLLATE "C" NOT NULL, PRIMARY KEY (session, client));
 
 CREATE FUNCTION session_json(s session) RETURNS json LANGUAGE sql STABLE AS $$
   SELECT json_build_object('id', s.id, 'tenant', s.tenant, 'kind', s.kind, 'label', s.label::json, 'state', s.state,
@@ -65,14 +65,15 @@ CREATE FUNCTION intent_start(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
+  in_scope text := q->>'scope';
   s session;
   led bigint;
   hints json[] := '{}';
 BEGIN
-  PERFORM ensure_streams(q->>'scope', ARRAY[start_stream(q->>'kind')]);
+  PERFORM ensure_streams(in_scope, ARRAY[start_stream(q->>'kind')]);
   LOOP
     SELECT k.session INTO led FROM json_array_elements_text(q->'keys') WITH ORDINALITY AS t(key, n)
-    JOIN session_key k ON k.scope = q->>'scope' AND k.key = t.key ORDER BY n LIMIT 1;
+    JOIN session_key k ON k.scope = in_scope AND k.key = t.key ORDER BY n LIMIT 1;
     EXIT WHEN NOT FOUND;
     SELECT * INTO s FROM session WHERE number = led FOR UPDATE;
     -- It may have ended while this start waited for its row.
@@ -81,7 +82,7 @@ BEGIN
   END LOOP;
   IF led IS NULL THEN
     INSERT INTO session (scope, id, tenant, kind, label, state, revision, body, status, priority, clients, created, changed)
-    VALUES (q->>'scope', q->>'id', q->>'tenant', q->>'kind', q->>'label', 'NEW', 1, q->>'body', q->>'status',
+    VALUES (in_scope, q->>'id', q->>'tenant', q->>'kind', q->>'label', 'NEW', 1, q->>'body', q->>'status',
       (q->>'priority')::int, 1, wall_ms(), wall_ms())
     ON CONFLICT (scope, id) DO NOTHING RETURNING * INTO s;
     IF s.number IS NULL THEN RETURN '{"kind":"taken","hints":[]}'; END IF;
@@ -95,7 +96,7 @@ BEGIN
     INSERT INTO session_client VALUES (s.number, q->>'client');
     UPDATE session SET clients = clients + 1 WHERE number = s.number RETURNING * INTO s;
   END IF;
-  INSERT INTO session_key AS k SELECT q->>'scope', key, s.number FROM (SELECT DISTINCT json_array_elements_text(q->'keys') AS key) t
+  INSERT INTO session_key AS k SELECT in_scope, key, s.number FROM (SELECT DISTINCT json_array_elements_text(q->'keys') AS key) t
   ORDER BY key COLLATE "C"
   ON CONFLICT (scope, key) DO UPDATE SET session = excluded.session WHERE k.session <> excluded.session;
   RETURN json_build_object('kind', CASE WHEN led IS NULL THEN 'created' ELSE 'replayed' END, 'session', session_json(s),
@@ -150,15 +151,16 @@ CREATE FUNCTION intent_republish(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
+  in_scope text := q->>'scope';
   s session;
   again text[] := '{}';
   hints json[] := '{}';
 BEGIN
-  PERFORM ensure_streams(q->>'scope', ARRAY(
+  PERFORM ensure_streams(in_scope, ARRAY(
     SELECT DISTINCT start_stream(x.kind) FROM json_array_elements_text(q->'ids') AS t(id)
-    JOIN session x ON x.scope = q->>'scope' AND x.id = t.id WHERE x.state = 'NEW'));
+    JOIN session x ON x.scope = in_scope AND x.id = t.id WHERE x.state = 'NEW'));
   FOR s IN SELECT x.* FROM json_array_elements_text(q->'ids') WITH ORDINALITY AS t(id, n)
-    JOIN session x ON x.scope = q->>'scope' AND x.id = t.id WHERE x.state = 'NEW' ORDER BY n
+    JOIN session x ON x.scope = in_scope AND x.id = t.id WHERE x.state = 'NEW' ORDER BY n
   LOOP
     PERFORM FROM session WHERE number = s.number AND state = 'NEW' FOR UPDATE;
     CONTINUE WHEN NOT FOUND OR s.id = ANY (again) OR EXISTS (
@@ -171,12 +173,14 @@ END $$;
 
 CREATE FUNCTION intent_read(request text) RETURNS text LANGUAGE plpgsql STABLE
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
-DECLARE q json := request;
+DECLARE
+  q json := request;
+  in_scope text := q->>'scope';
 BEGIN
   RETURN coalesce((
     SELECT json_agg(CASE WHEN s.number IS NOT NULL THEN session_json(s) END ORDER BY n)
     FROM json_array_elements_text(q->'ids') WITH ORDINALITY AS t(id, n)
-    LEFT JOIN session s ON s.scope = q->>'scope' AND s.id = t.id), '[]');
+    LEFT JOIN session s ON s.scope = in_scope AND s.id = t.id), '[]');
 END $$;
 
 -- request: scope, tenant, kind, label (JSON), open, before, most. Returns [[number, session]], the latest first.
@@ -197,15 +201,16 @@ CREATE FUNCTION intent_prune(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
+  in_scope text := q->>'scope';
   old bigint[];
   gone int := 0;
   s session;
   x lane;
 BEGIN
-  old := ARRAY(SELECT number FROM session WHERE scope = q->>'scope' AND state = 'ENDED' AND changed < (q->>'before')::float8
+  old := ARRAY(SELECT number FROM session WHERE scope = in_scope AND state = 'ENDED' AND changed < (q->>'before')::float8
     ORDER BY changed LIMIT (q->>'most')::int);
   -- Neither the kind nor the state of an ended session changes while this waits.
-  PERFORM FROM stream WHERE scope = q->>'scope'
+  PERFORM FROM stream WHERE scope = in_scope
     AND name IN (SELECT start_stream(kind) FROM session WHERE number = ANY (old)) ORDER BY number FOR UPDATE;
   FOR s IN DELETE FROM session WHERE number = ANY (old) RETURNING * LOOP
     gone := gone + 1;

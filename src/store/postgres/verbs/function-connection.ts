@@ -5,6 +5,14 @@ import { statement } from '../statement.ts';
 /** A hint as a function returns it: the topic, with its prefix, and the message. */
 export type ReturnedHint = readonly [topic: string, message: string];
 
+export interface FunctionCall extends Call {
+  /** False where a crash of the server may undo it. Default true. */
+  readonly isDurable?: boolean;
+}
+
+/** A reply with the hints that follow from it. */
+type Hinting<R> = R & { readonly hints?: readonly ReturnedHint[] };
+
 /** The functions of the schema, over one connection, or over the least busy of several. */
 export class FunctionConnection {
   readonly #connections: readonly PostgresConnection[];
@@ -26,11 +34,24 @@ export class FunctionConnection {
   }
 
   /** Calls a function with a request in this store's scope. */
-  async call<R>(operation: string, name: string, request: object, call: Call): Promise<R> {
+  async call<R>(operation: string, name: string, request: object, call: FunctionCall): Promise<R> {
     const text = JSON.stringify({ scope: this.scope, ...request });
-    const { timeoutMs } = call;
-    const sql = statement(name, text, { schema: this.#schema, timeoutMs });
+    const { timeoutMs, isDurable = true } = call;
+    const sql = statement(name, text, { schema: this.#schema, timeoutMs, isDurable });
     return JSON.parse((await this.#leastBusy().run(operation, sql, timeoutMs)) ?? 'null') as R;
+  }
+
+  /** Calls a function whose reply may have hints, and sends these. */
+  async ask<R extends object>(
+    operation: string,
+    name: string,
+    request: object,
+    call: Call,
+  ): Promise<R> {
+    const { hints = [], ...rest } = await this.call<Hinting<R>>(operation, name, request, call);
+    this.send(hints);
+    const reply: object = rest;
+    return reply as R;
   }
 
   /** The first of equals: a process that does one thing at a time has one connection. */

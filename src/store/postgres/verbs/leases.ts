@@ -75,7 +75,9 @@ export class PostgresLeases implements LeaseStore {
           bound: quarantine.boundMs(key),
         };
       });
-      const request = { ttl: call.ttlMs, inbox: call.inbox, standbys: quarantine.standbys, asks };
+      const waits = valid.some(({ waitedMs }) => waitedMs !== undefined);
+      const { ttlMs: ttl, inbox } = call;
+      const request = { ttl, inbox, standbys: quarantine.standbys, waits, asks };
       const reply = await this.#leases.call<Answered<AskReply>>(
         'acquire',
         'lease_acquire',
@@ -145,16 +147,16 @@ export class PostgresLeases implements LeaseStore {
   }
 
   async release(tenures: readonly Tenancy[], call: Call): Promise<ReleaseReply[]> {
-    type Reply = { replies: (0 | 1 | NotHeld)[]; hints: ReturnedHint[] };
+    type Reply = { replies: (0 | 1 | NotHeld)[] | null; hints: ReturnedHint[] };
     return this.#forEach<Tenancy, ReleaseReply>('release', tenures, async (valid) => {
       const named = valid.map(({ key, holder, fence }) => [key, holder, fence]);
-      const reply = await this.#leases.call<Reply>(
-        'release',
-        'lease_release',
-        { tenures: named },
-        call,
-      );
+      // A crash of the server may bring the lease back, until its TTL is over. No later grant of
+      // the key is durable without this release, which came before it.
+      const released = { ...call, isDurable: false };
+      const request = { tenures: named };
+      const reply = await this.#leases.call<Reply>('release', 'lease_release', request, released);
       this.#leases.send(reply.hints);
+      if (reply.replies === null) return valid.map(() => ({ kind: 'released', woke: false }));
       return reply.replies.map((one): ReleaseReply => {
         if (typeof one === 'number') return { kind: 'released', woke: one === 1 };
         return notHeld(one);

@@ -22,8 +22,6 @@ import { asJson, pageOf, positionOf } from '../../values.ts';
 import type { PostgresQuarantine } from '../postgres-quarantine.ts';
 import type { FunctionConnection, ReturnedHint } from './function-connection.ts';
 
-/** A reply with the hints that follow from it. */
-type Hinting<R> = R & { readonly hints?: readonly ReturnedHint[] };
 /** As the functions return them: states and values are JSON text. */
 type RawSnapshot = WorkflowSnapshot & { readonly state: string };
 type RawResult = StoredResult & { readonly value: string };
@@ -48,21 +46,14 @@ function orchestrating(
   functions: FunctionConnection,
   quarantine: PostgresQuarantine,
 ): Orchestrating {
-  /** Calls a function whose reply has hints, and sends these. */
-  const ask = async <R extends object>(
-    operation: string,
-    name: string,
-    request: object,
-    call: Call,
-  ): Promise<R> => {
-    const reply = await functions.call<Hinting<R>>(operation, name, request, call);
-    const { hints = [], ...rest } = reply;
-    functions.send(hints);
-    return rest as R;
-  };
   return {
     async begin(id, request, call) {
-      const reply = await ask<BeginReply>('begin', 'workflow_begin', { id, ...request }, call);
+      const reply = await functions.ask<BeginReply>(
+        'begin',
+        'workflow_begin',
+        { id, ...request },
+        call,
+      );
       if (reply.kind !== 'begun') return reply;
       return { ...reply, workflow: snapshot(reply.workflow as RawSnapshot) };
     },
@@ -73,27 +64,27 @@ function orchestrating(
       const actions = step.actions.map(asAsked);
       const mosts = { mostUnresolved: UNRESOLVED_MOST, mostUnread: UNREAD_MOST };
       const request = { id, ...withPositions(step), actions, ...mosts };
-      return ask('emit', 'workflow_emit', request, call);
+      return functions.ask('emit', 'workflow_emit', request, call);
     },
     async update(id, step, call) {
       const state = sized('workflow state', id, asJson(step.state));
       const request = { id, ...withPositions(step), state, mostHistory: HISTORY_STATE_MOST };
-      return ask('update', 'workflow_update', request, call);
+      return functions.ask('update', 'workflow_update', request, call);
     },
     markRead(id, step, call) {
-      return ask('mark read', 'workflow_mark_read', { id, ...withPositions(step) }, call);
+      return functions.ask('mark read', 'workflow_mark_read', { id, ...withPositions(step) }, call);
     },
     unpark(id, step, call) {
-      return ask('unpark', 'workflow_unpark', { id, ...withPositions(step) }, call);
+      return functions.ask('unpark', 'workflow_unpark', { id, ...withPositions(step) }, call);
     },
     handoff(id, step, call) {
       const { windowMs: window } = step;
       const request = { id, ...withPositions(step), window, quarantine: quarantine.longestBoundMs };
-      return ask('hand off', 'workflow_handoff', request, call);
+      return functions.ask('hand off', 'workflow_handoff', request, call);
     },
     revoke(leaseId, call) {
       const request = { leaseId, reason: JSON.stringify(call.reason) };
-      return ask('revoke tenure', 'workflow_revoke', request, call);
+      return functions.ask('revoke tenure', 'workflow_revoke', request, call);
     },
     remove(id, call) {
       return functions.call('remove workflow', 'workflow_remove', { id }, call);
@@ -223,9 +214,10 @@ function asJsonText(text: string | undefined): string | undefined {
   return text === undefined || text === '' ? undefined : JSON.stringify(text);
 }
 
-function asAsked({ id, target, priority, body, about }: NewAction): object {
+function asAsked({ id, target, priority, body, about, step }: NewAction): object {
   const type = about === undefined ? undefined : JSON.stringify(about.type);
-  return { id, target, priority, body, type, bytes: about?.bytes };
+  const named = step && [step.name, asJson(step.value)];
+  return { id, target, priority, body, type, bytes: about?.bytes, step: named };
 }
 
 /** Positions that are malformed are before all. */

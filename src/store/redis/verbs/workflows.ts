@@ -56,6 +56,8 @@ type ScriptSnapshot = [
     state: string,
     createdMs: string,
     changedMs: string,
+    begun: string | null,
+    channel: string | null,
   ],
   unresolved: number,
   parked: number,
@@ -92,7 +94,7 @@ export class RedisWorkflows implements WorkflowStore {
     const reply = (await this.#work.run(scripts['workflow/begin'], args, call)) as ScriptBegin;
     if (reply[0] === 2) return notHeld(reply[1]);
     const [, found, reemitted, dropped] = reply;
-    const workflow = snapshotOf(id, found);
+    const workflow = this.#snapshot(id, found);
     return {
       kind: 'begun',
       workflow,
@@ -219,7 +221,7 @@ export class RedisWorkflows implements WorkflowStore {
     const each = ids.map((id) => [id]);
     const replies = await this.#work.runEach(scripts['workflow/read'], [], each, call);
     return replies.map((reply, i) => {
-      return reply === null ? null : snapshotOf(ids[i] ?? '', reply as ScriptSnapshot);
+      return reply === null ? null : this.#snapshot(ids[i] ?? '', reply as ScriptSnapshot);
     });
   }
 
@@ -255,6 +257,10 @@ export class RedisWorkflows implements WorkflowStore {
   async remove(id: string, call: Call): Promise<'removed' | 'held' | 'absent'> {
     const reply = await this.#work.run(scripts['workflow/remove'], [id], call);
     return reply as 'removed' | 'held' | 'absent';
+  }
+
+  #snapshot(id: string, found: ScriptSnapshot): WorkflowSnapshot {
+    return snapshotOf(id, this.#work.keys.channel(''), found);
   }
 }
 
@@ -308,12 +314,14 @@ function takenOf(taken: ScriptTaken): Taken {
 
 function snapshotOf(
   id: string,
+  prefix: string,
   [facts, unresolved, parked, unread]: ScriptSnapshot,
 ): WorkflowSnapshot {
-  const [leaseId, epoch, state, createdMs, changedMs] = facts;
+  const [leaseId, epoch, state, createdMs, changedMs, begun, channel] = facts;
   return {
     id,
     leaseId,
+    inbox: begun === '1' && channel !== null ? channel.slice(prefix.length) : null,
     epoch: Number(epoch),
     state: fromJson(state, id),
     unresolved,

@@ -1,3 +1,7 @@
+/**
+ * Rows of the tables `workflows` and `history`, for the verbs of orchestrators and processors,
+ * inside their transactions. `port/workflow-store.ts` explains epoch, tenure and parked actions.
+ */
 import {
   HISTORY_KEPT,
   type HistoryEntry,
@@ -6,7 +10,7 @@ import {
 import type { Tx } from '../file/sqlite-connection.ts';
 
 /**
- * - `begun`: `leaseId` has the tenure.
+ * - `begun`: `leaseId` has the tenure; null in a new workflow that no orchestrator has claimed.
  * - `handed`: handed over to `leaseId`, whose tenure has yet to begin.
  * - `revoked`: no tenure.
  */
@@ -14,6 +18,7 @@ type Phase = 'begun' | 'handed' | 'revoked';
 
 /** A workflow within one transaction. Changes count after `saveWorkflow`. */
 export interface Workflow {
+  /** The key of the row, by which other tables name the workflow. */
   readonly number: number;
   readonly id: string;
   leaseId: string | null;
@@ -21,13 +26,17 @@ export interface Workflow {
   epoch: number;
   /** The epoch after the last update of this tenure; null before the first. */
   updatedEpoch: number | null;
-  /** As JSON. */
+  /** The user's state, as JSON. */
   state: string;
+  /** The topic on which its orchestrator hears of results; empty for none. */
   inbox: string;
+  /** How many actions have no result. */
   unresolved: number;
+  /** How many of these no processor has been given. */
   parked: number;
+  /** How many results the orchestrator has not read. */
   unread: number;
-  /** The numbers of results and events have no gaps, so a number shows which ones are too old. */
+  /** The newest result and event. Positions have no gaps, so old ones are deleted by position. */
   lastResult: number;
   lastEvent: number;
   readonly createdAtMs: number;
@@ -66,7 +75,8 @@ export function findTenure({ connection, scope }: Tx, leaseId: string): Workflow
 }
 
 export function makeWorkflow(tx: Tx, id: string): Workflow {
-  // Made from the time: a position in a removed workflow of this id is no position in this one.
+  // Positions begin at the time, so that one of a removed workflow of this id does not fit this
+  // one.
   const origin = Math.floor(tx.wallMs * 1_000);
   const sql = `INSERT INTO workflows VALUES (NULL, ?, ?, NULL, 'begun', 0, NULL, '"initialized"', '', 0, 0, 0, ?, ?, ?, ?)`;
   tx.connection.run(sql, tx.scope, id, origin, origin, tx.wallMs, tx.wallMs);
@@ -100,10 +110,11 @@ export function deleteWorkflow({ connection }: Tx, { number }: Workflow): void {
 }
 
 export function snapshotOf(workflow: Workflow): WorkflowSnapshot {
-  const { id, leaseId, epoch, state, unresolved, parked, unread } = workflow;
+  const { id, leaseId, phase, epoch, state, unresolved, parked, unread } = workflow;
   const { createdAtMs, changedAtMs } = workflow;
-  const counts = { unresolved, parked, unread };
-  return { id, leaseId, epoch, state: JSON.parse(state), ...counts, createdAtMs, changedAtMs };
+  const inbox = phase === 'begun' ? workflow.inbox : null;
+  const counts = { unresolved, parked, unread, createdAtMs, changedAtMs };
+  return { id, leaseId, inbox, epoch, state: JSON.parse(state), ...counts };
 }
 
 /** Adds an event to the history, with the workflow's current epoch and tenure. */
@@ -117,9 +128,8 @@ export function addHistory(tx: Tx, workflow: Workflow, what: HistoryEntry['what'
 }
 
 function asWorkflow(row: Row): Workflow {
-  const [number, id, leaseId, phase, epoch, updatedEpoch, state, inbox] = row;
-  const [, , , , , , , , unresolved, parked, unread, lastResult, lastEvent] = row;
-  const [createdAtMs, changedAtMs] = [row[13], row[14]];
+  const [number, id, leaseId, phase, epoch, updatedEpoch, state, inbox, ...rest] = row;
+  const [unresolved, parked, unread, lastResult, lastEvent, createdAtMs, changedAtMs] = rest;
   const counts = { unresolved, parked, unread, lastResult, lastEvent };
   const standing = { leaseId, phase, epoch, updatedEpoch, state, inbox };
   return { number, id, ...standing, ...counts, createdAtMs, changedAtMs };

@@ -75,7 +75,7 @@ local function count_unread(id, count, from)
 end
 
 local function snapshot(id)
-  local facts = redis.call('HMGET', of('facts', id), 'lease', 'epoch', 'state', 'created', 'changed')
+  local facts = redis.call('HMGET', of('facts', id), 'lease', 'epoch', 'state', 'created', 'changed', 'begun', 'inbox')
   if not facts[2] then return false end
   return {facts, redis.call('HLEN', of('actions', id)), redis.call('SCARD', of('parked', id)), redis.call('XLEN', of('unread', id))}
 end

@@ -1,4 +1,4 @@
-/** A length of time for people: `340 ms`, `27 s`, `5 min 10 s`, `2 h 5 min`. */
+/** A length of time for people: `340 ms`, `27 s`, `5 min 10 s`, `2 h 5 min`, `13 d 4 h`. */
 export function spanOf(ms: number): string {
   if (!Number.isFinite(ms)) return 'never';
   if (ms < 1_000) return `${Math.ceil(ms)} ms`;
@@ -6,7 +6,9 @@ export function spanOf(ms: number): string {
   if (seconds < 60) return `${seconds} s`;
   const minutes = Math.floor(seconds / 60);
   if (minutes < 60) return joined([minutes, 'min'], [seconds % 60, 's']);
-  return joined([Math.floor(minutes / 60), 'h'], [minutes % 60, 'min']);
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return joined([hours, 'h'], [minutes % 60, 'min']);
+  return joined([Math.floor(hours / 24), 'd'], [hours % 24, 'h']);
 }
 
 function joined(...parts: readonly (readonly [number, string])[]): string {
