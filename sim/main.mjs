@@ -5,6 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import {
   INTERESTING_STATES,
+  KEEPALIVE_STATES,
   MIXED_STATES,
   PAIR,
   pairCoverage,
@@ -160,7 +161,11 @@ process.exitCode = failures.length > 0 ? 1 : 0;
 function report() {
   const simulatedHours = simulatedMs / HOUR_MS;
   const seconds = secondsSince();
-  const states = [...(hasFleets ? INTERESTING_STATES : []), ...(isMixed ? MIXED_STATES : [])];
+  const states = [
+    ...(hasFleets ? INTERESTING_STATES : []),
+    ...(isMixed ? MIXED_STATES : []),
+    ...(kind === 'keepalives' ? KEEPALIVE_STATES : []),
+  ];
   const missed = states.filter((name) => !counts.get(name));
   const pairs = isMixed ? pairCoverage(counts) : [];
   const facts = {

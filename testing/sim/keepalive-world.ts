@@ -63,6 +63,22 @@ type Kind = (typeof KINDS)[number];
 
 const POINTS = ['clock', 'lease/keepAlive', 'lease/renew', 'lease/release', 'lease/acquire'];
 
+/** What a long run has to have come to, each at least once. */
+export const KEEPALIVE_STATES: readonly string[] = [
+  ...KINDS.map((kind) => `fault: ${kind}`),
+  'keepalive kept',
+  'keepalive gone',
+  'keepalive buried by a takeover',
+  'detachment told',
+  'attached lease acquired again by its holder',
+  'attached lease revoked',
+  'attached to another keepalive',
+  'lease.lost: expired',
+  'lease.lost: revoked',
+  'lease.abandoned',
+  'healed with attached leases',
+];
+
 export class KeepaliveWorld {
   readonly #options: KeepaliveOptions;
   readonly #timeline = new Timeline();
