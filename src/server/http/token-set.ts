@@ -119,7 +119,9 @@ function checkToken(entry: unknown, where: string): TokenSettings {
   if (!isTargetId(id)) refuse('id', TARGET_ID_RULE);
   const texts = Array.isArray(token) ? token : [token];
   const isToken = (text: unknown) => typeof text === 'string' && TOKEN.test(text);
-  if (texts.length < 1 || texts.length > 2 || !texts.every(isToken)) refuse('token', TOKEN_RULE);
+  if (texts.length < 1 || texts.length > 2)
+    refuse('token', 'must be one token, or two during a rotation: the new and the old one');
+  if (!texts.every(isToken)) refuse('token', TOKEN_RULE);
   if (!SCOPES.some((known) => known === scope))
     refuse('scope', `must be one of ${SCOPES.join(', ')}`);
   if (tenant !== undefined && !isTargetId(tenant)) refuse('tenant', TARGET_ID_RULE);

@@ -27,6 +27,7 @@ const READABLE_BY_ALL = 0o004;
  */
 export function readTokens(env: Environment): FoundTokens {
   const fromFile = env[FILE] ? readFile(env[FILE]) : { tokens: [], warnings: [] };
+  // Again, for both together: ids and tokens differ across the sources.
   const tokens = checkTokens([...fromEnvironment(env), ...fromFile.tokens]);
   return { tokens, warnings: fromFile.warnings };
 }
@@ -35,7 +36,7 @@ function fromEnvironment(env: Environment): readonly TokenSettings[] {
   const current = env[TOKEN];
   const previous = env[PREVIOUS];
   if (!current) {
-    const rule = `is the token before ${TOKEN}, which is not set`;
+    const rule = `is set, and ${TOKEN} is not. Set both, or neither`;
     if (previous) throw new ConfigError({ field: PREVIOUS, value: '(not shown)', rule });
     return [];
   }
@@ -47,7 +48,9 @@ function readFile(path: string): FoundTokens {
   const { text, mode, uid } = contentsOf(path);
   const refuse = (rule: string) => new ConfigError({ field: FILE, value: path, rule });
   if (![process.getuid?.() ?? uid, 0].includes(uid))
-    throw refuse('the file belongs to another user; change its owner');
+    throw refuse(
+      'the file belongs to another user; give it to the user of this server, or to root',
+    );
   if ((mode & WRITABLE_BY_OTHERS) !== 0)
     throw refuse('other users may write the file and could add tokens; run chmod go-w');
   const warnings =
@@ -57,7 +60,7 @@ function readFile(path: string): FoundTokens {
   try {
     return { tokens: checkTokens(JSON.parse(text), FILE), warnings };
   } catch (error) {
-    // The message of JSON.parse quotes the text.
+    // The message of JSON.parse is dropped: it quotes the text, which has tokens in it.
     throw error instanceof ConfigError ? error : refuse('the file is not valid JSON');
   }
 }
@@ -68,8 +71,8 @@ function contentsOf(path: string): { text: string; mode: number; uid: number } {
   try {
     file = openSync(path, 'r');
     const found = fstatSync(file);
-    if (!found.isFile() || found.size > MAX_FILE_BYTES)
-      throw new Error(`it is not a file of at most ${MAX_FILE_BYTES} bytes`);
+    if (!found.isFile()) throw new Error('it is not a regular file');
+    if (found.size > MAX_FILE_BYTES) throw new Error(`it has more than ${MAX_FILE_BYTES} bytes`);
     return { text: readFileSync(file, 'utf8'), mode: found.mode, uid: found.uid };
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
