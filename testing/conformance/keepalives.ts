@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { KeepAliveReply } from '../../src/store/port/lease-store.ts';
 import { CALL, type Check, type Kit, LONG_MS, SHORT_MS } from './kit.ts';
-import { begun } from './orchestrator.ts';
+import { begun, Orchestrator } from './orchestrator.ts';
 
 /** Keepalives, in a store that offers them: one row renews all leases that are attached to it. */
 export function keepalives(check: Check): void {
@@ -29,6 +29,21 @@ export function workflowKeepalives(check: Check): void {
     await keepalive.attach({ key: flow.key, holder: next.leaseId, fence: next.fence });
     await next.revoke();
     assert.deepEqual(await keepalive.detached(), [flow.key]);
+  });
+  check('B-25 gives out no run while the keepalive of its lease lives', async (kit) => {
+    if (kit.store.leases.keepAlive === undefined) return;
+    const { id, key, leaseId } = new Orchestrator(kit);
+    const name = kit.topic('fulfil');
+    const due = async () =>
+      (await kit.store.runs.due([name], { ...CALL, most: 1, graceMs: 1 })).runs.length;
+    await kit.store.runs.start(id, { function: name, input: null }, CALL);
+    assert.equal(await due(), 1);
+    const fence = await kit.granted(key, leaseId, { ttlMs: SHORT_MS });
+    const keepalive = new TestKeepalive(kit);
+    await keepalive.attach({ key, holder: leaseId, fence }, SHORT_MS);
+    await keepalive.keep();
+    await kit.elapse(SHORT_MS + 10);
+    assert.equal(await due(), 0);
   });
 }
 
@@ -119,6 +134,17 @@ function living(check: Check): void {
       assert.equal((await kit.read(key)).kind, 'free');
     },
   );
+  check('B-25 a batch is not granted a lease that its keepalive keeps', async (kit) => {
+    const { key } = await attached(kit);
+    await kit.elapse(SHORT_MS + 10);
+    const asks = [key, kit.key('free')].map((each) => ({ key: each, holder: 'other' }));
+    const call = { ...CALL, ttlMs: SHORT_MS, inbox: 'inbox' };
+    const replies = await kit.store.leases.acquire(asks, call);
+    assert.deepEqual(
+      replies.map(({ kind }) => kind),
+      ['busy', 'granted'],
+    );
+  });
   check('B-25 a keepalive is never shortened', async (kit) => {
     const { key, keepalive } = await attached(kit);
     assert.equal((await keepalive.keep({ ttlMs: SHORT_MS })).kind, 'kept');
