@@ -10,8 +10,8 @@ const MOST_OPEN_MS = 60;
 
 const CHECKS = {
   guard: 'SELECT holdfast.guard($1, $2)',
-  naive: `SELECT 1 / count(*) FROM holdfast.lease
-    WHERE key = $1 AND fence = $2 AND until > holdfast.clock_us()`,
+  naive: `SELECT 1 / count(*) FROM holdfast.lease l LEFT JOIN holdfast.keepalive k ON k.id = l.keepalive
+    WHERE l.key = $1 AND l.fence = $2 AND greatest(l.until, k.until) > holdfast.clock_us()`,
 };
 
 /** `databases`: the addresses of one database, of which the first that takes writes is used. */

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { Store } from '../../src/store/port/store.ts';
+import { uninstallStore } from '../../src/store/postgres/administration.ts';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { advanceBy, MOVABLE_CLOCK } from '../support/postgres-clock.ts';
 import {
@@ -121,6 +122,13 @@ it('B-25 a row that a person deletes or changes is told to its keepalive', async
   await server.sql(`UPDATE holdfast.lease SET holder = 'me' WHERE key = '${key}'`);
   await server.sql(`DELETE FROM holdfast.lease WHERE key = '${key}'`);
   expect(await keepAlive()).toMatchObject({ kind: 'kept', detached: [{ key }, { key }] });
+});
+
+it('B-25 B-21 a schema is not removed while a keepalive keeps a lease', async () => {
+  await expect(uninstallStore(server.url)).rejects.toMatchObject({
+    code: 'STORE_REFUSED',
+    message: expect.stringContaining('leases are held'),
+  });
 });
 
 it('B-25 no keepalive outlives a table of leases that a person truncates', async () => {

@@ -55,7 +55,8 @@ export function storeStatus(address: string): Promise<StoreStatus> {
 
 /** Whether the lease `l` is held, in SQL. Keepalives came with version 3. */
 function isHeld(schema: string, version: number): string {
-  const until = version < 3 ? 'l.until' : `"${schema}".lives_until(l)`;
+  const kept = `SELECT k.until FROM "${schema}".keepalive k WHERE k.id = l.keepalive`;
+  const until = version < 3 ? 'l.until' : `greatest(l.until, (${kept}))`;
   return `l.holder <> '!revoked' AND ${until} > "${schema}".clock_us()`;
 }
 
