@@ -13,7 +13,7 @@ PostgreSQL is a new server in a folder of this run, or with DATABASE_URL=postgre
 schema and a table there, and drops both. --store is not used.`;
 
 await stage({ name: 'guard', about: ABOUT }, async ({ folder }) => {
-  const url = await postgresFor(folder);
+  const { url, stop } = await postgresFor(folder);
   const schema = `guard_${randomBytes(4).toString('hex')}`;
   const address = new URL(url);
   address.searchParams.set('schema', schema);
@@ -30,6 +30,7 @@ await stage({ name: 'guard', about: ABOUT }, async ({ folder }) => {
     await Promise.all([ana.close(), ben.close()]);
     await pool.query(`DROP TABLE IF EXISTS guard_account; DROP SCHEMA IF EXISTS ${schema} CASCADE`);
     await close();
+    await stop();
   }
 });
 

@@ -1,5 +1,6 @@
 /** A PostgreSQL server: that of DATABASE_URL, or a new one in a folder of this run. */
 import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -8,17 +9,27 @@ import { until } from '../staging/telling.mjs';
 /** Where Debian has it, one folder for each version; elsewhere it is on the PATH. */
 const DEBIAN = '/usr/lib/postgresql';
 
-/** Its address; throws where there is no server and none can be started. */
+/** Its address, and what ends it; throws where there is no server and none can be started. */
 export async function postgresFor(folder) {
-  if (process.env.DATABASE_URL) return process.env.DATABASE_URL;
+  if (process.env.DATABASE_URL) return { url: process.env.DATABASE_URL, stop: () => {} };
   const programs = findPrograms();
   // The user that PostgreSQL runs as may be unable to enter our folder.
   const home = mkdtempSync(join(process.getuid() === 0 ? '/tmp' : folder, 'holdfast-postgres-'));
   let server;
-  process.once('exit', () => {
+  const remove = () => rmSync(home, { recursive: true, force: true, maxRetries: 5 });
+  const onExit = () => {
     server?.kill('SIGQUIT');
-    rmSync(home, { recursive: true, force: true, maxRetries: 5 });
-  });
+    remove();
+  };
+  process.once('exit', onExit);
+  /** The folder is removed when no process of the server writes to it any more. */
+  const stop = async () => {
+    process.off('exit', onExit);
+    const ended = once(server, 'exit');
+    server.kill('SIGINT');
+    await ended;
+    remove();
+  };
   chmodSync(home, 0o777);
   const data = join(home, 'data');
   const made = spawnSync(
@@ -48,7 +59,7 @@ export async function postgresFor(folder) {
     const { seen } = await until('PostgreSQL to accept connections', () =>
       server.exitCode === null ? spawnSync(...ready).status === 0 && 'ready' : 'ended',
     );
-    if (seen === 'ready') return `postgres://postgres@127.0.0.1:${port}/postgres`;
+    if (seen === 'ready') return { url: `postgres://postgres@127.0.0.1:${port}/postgres`, stop };
   }
 }
 
