@@ -261,6 +261,7 @@ export type {
   AdoptablePglite,
   AdoptablePgPool,
   AdoptablePostgres,
+  AdoptablePostgresJs,
 } from './store/postgres/adoptable.ts';
 export type { MessageListener } from './store/redis/client/link.ts';
 export type * from './store/port/bound-store.ts';

@@ -42,6 +42,8 @@ export async function postgresFor(folder) {
       '-A',
       'trust',
       '--no-sync',
+      '--no-locale',
+      '--encoding=UTF8',
     ]),
     { cwd: home },
   );
