@@ -173,7 +173,11 @@ it('wrong input is one line with what to do, and nothing happens', async () => {
     ],
     [['up', '--port', 'any'], 64, /Give a whole number/],
     [['up', '--config', 'no-such-file.mjs'], 78, /could not be loaded/],
-    [['targets', 'add'], 64, /needs a URL or a command: holdfast targets add URL, or --command NAME/],
+    [
+      ['targets', 'add'],
+      64,
+      /needs a URL or a command: holdfast targets add URL, or --command NAME/,
+    ],
     [['targets', 'add', 'ftp://u:canary@x/'], 64, /URL is "ftp:\/\/\*{3}@x\/": only http/],
     [['targets', 'add', 'x'], 64, /URL is "x": it is no URL/],
     [['targets', 'add', '--id', 'a b', 'http://x/'], 64, /--id is "a b": an id is/],
