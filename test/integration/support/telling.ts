@@ -80,7 +80,8 @@ export class Telling {
 }
 
 function named(known: number[], number: number): string {
-  const near = known.findIndex((each) => Math.abs(number - each) <= NEAR);
+  // Made from another number: one less, or a little more. Anything else is another moment that came close by chance.
+  const near = known.findIndex((each) => number - each >= -1 && number - each <= NEAR);
   if (near >= 0) return `#${near}+${number - (known[near] ?? 0)}`;
   known.push(number);
   return `#${known.length - 1}`;
