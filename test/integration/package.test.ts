@@ -7,9 +7,9 @@ import { formatMessage } from 'publint/utils';
 import { describe, expect, it } from 'vitest';
 import { packedPackage, ROOT } from '../support/packed-package.ts';
 
-/** The package measured 1.36 MB packed and 4.69 MB unpacked on 18 November 2026. */
-const MOST_PACKED_BYTES = 1_500_000;
-const MOST_UNPACKED_BYTES = 5_200_000;
+/** The package measured 1.45 MB packed and 5.24 MB unpacked on 18 November 2026. */
+const MOST_PACKED_BYTES = 1_600_000;
+const MOST_UNPACKED_BYTES = 5_700_000;
 const EXECUTABLE = 0o111;
 /** Somebody else's program, on a machine that does something else, too. */
 const SLOW = { timeout: 120_000 };

@@ -184,7 +184,8 @@ describe('the nine methods, and leaseInfo', () => {
     await world.clock.advance(2_900);
     const waiting = await a.holdfast.fleet.view();
     const view = waiting.targets.find(({ target }) => target === theirs);
-    expect(['kept', 'expiring', 'free']).toContain(view?.reason);
+    // Moving: the lease has expired before the heartbeat, and this instance has taken the target.
+    expect(['kept', 'expiring', 'free', 'moving']).toContain(view?.reason);
     await world.clock.advance(500);
     expect(a.poller.explain(theirs)).toMatchObject({ reason: 'kept', owner: a.id });
   });
