@@ -13,7 +13,7 @@ const subpaths = Object.keys(exports)
   .map((subpath) => subpath.replace('.', 'holdfast'));
 
 /** Measured in November 2026: 165 and 15. More is not forbidden, but somebody has to have meant it. */
-const MOST_MODULES: Readonly<Record<string, number>> = { holdfast: 185, 'holdfast/client': 20 };
+const MOST_MODULES: Readonly<Record<string, number>> = { holdfast: 190, 'holdfast/client': 20 };
 /** What of the package's own is for servers, operators and tests, or for a store that nobody has opened yet. */
 const APART =
   /^holdfast\/dist\/(server|cli|client|testing|dashboard|store\/(sqlite|postgres\/(?!adoptable)|redis\/(?!client\/adoptable)))/;
