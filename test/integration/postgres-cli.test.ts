@@ -52,7 +52,7 @@ describe('the command line on PostgreSQL', () => {
     expect(holdfast(app, 'ls').code).toBe(0);
     expect(holdfast(app, 'targets', 'ls').code).toBe(0);
     expect(holdfast(app, 'doctor').text).toMatch(/idle_in_transaction_session_timeout is off/);
-    expect(holdfast(admin, 'store', 'status', '--json').text).toMatch(/"version": ?2/);
+    expect(holdfast(admin, 'store', 'status', '--json').text).toMatch(/"version": ?3/);
     expect(holdfast(admin, 'store', 'uninstall')).toMatchObject({
       code: 64,
       text: expect.stringMatching(/--yes/),
