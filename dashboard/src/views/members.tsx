@@ -146,7 +146,7 @@ function Head({
   return (
     <th class={isText ? '' : 'number'} aria-sort={isChosen ? order : 'none'}>
       <button type="button" class="plain" title={title} onClick={turn}>
-        {name}
+        <span class="column-name">{name}</span>
         {isChosen && <Icon name={isDown ? 'descending' : 'ascending'} />}
       </button>
     </th>

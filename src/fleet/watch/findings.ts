@@ -1,5 +1,6 @@
 /** Findings about a fleet before it fails: each a fact, and what to do about it. Pure. */
 import { shortName } from '../../core/ids.ts';
+import { exactly } from '../../core/time-text.ts';
 import { deriveTimings } from '../../lease/timings.ts';
 import { LONGEST_TTL_MS, SHORTEST_TTL_MS } from '../../store/port/keyspaces.ts';
 import type { Explanation } from '../plan/explain.ts';
@@ -172,6 +173,7 @@ function named(members: readonly { readonly id: string }[]): string {
   return rest > 0 ? `${names.join(', ')} and ${rest} more` : names.join(', ');
 }
 
+/** Short times keep a digit after the point: round trips are shorter than 10 ms. */
 function whole(ms: number): string {
-  return ms < 10 ? `${Math.round(ms * 10) / 10} ms` : `${Math.round(ms)} ms`;
+  return ms < 10 ? `${Math.round(ms * 10) / 10} ms` : exactly(ms);
 }

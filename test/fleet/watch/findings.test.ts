@@ -70,7 +70,7 @@ describe('a warning', () => {
     expect(warnings({ members: [member('a', vitals(1_500))] })).toEqual([]);
     const [warning] = warnings({ members: [member('a', vitals(1_501))] });
     expect(warning).toMatchObject({ subject: 'event loop' });
-    expect(warning?.fact).toContain('1501 ms');
+    expect(warning?.fact).toContain('1.501 s');
     // A shorter lease has a shorter guard.
     expect(warnings({ members: [member('a', vitals(300, 4_000))] })).toMatchObject([
       { subject: 'event loop' },
@@ -82,7 +82,7 @@ describe('a warning', () => {
     expect(warnings({ p99Ms: 3_001 })).toMatchObject([{ subject: 'round trip' }]);
     const short = { vitals: { ...VITALS, ttlMs: 4_000 } };
     expect(warnings({ p99Ms: 401, members: [member('a'), member('b', short)] })).toMatchObject([
-      { subject: 'round trip', fact: expect.stringContaining('4000 ms') },
+      { subject: 'round trip', fact: expect.stringContaining('at a TTL of 4 s') },
     ]);
   });
 

@@ -22,12 +22,14 @@ export function Tenure({
   return (
     <span class={isHeld ? 'badge good' : 'badge'} title={`Lease ${leaseId}`}>
       <Icon name={isHeld ? 'dot' : 'ring'} />
-      {isHeld ? 'held by' : 'free, last held by'} {who ?? <code>{short(leaseId)}</code>}
-      {isHeld && expiresInMs !== null && (
-        <>
-          , <Left at={seenAtMs + expiresInMs} /> left
-        </>
-      )}
+      <span class="cut">
+        {isHeld ? 'held by' : 'free, last held by'} {who ?? <code>{short(leaseId)}</code>}
+        {isHeld && expiresInMs !== null && (
+          <>
+            , <Left at={seenAtMs + expiresInMs} /> left
+          </>
+        )}
+      </span>
     </span>
   );
 }
