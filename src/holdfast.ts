@@ -43,6 +43,7 @@ import type { CoordinationStore, Store } from './store/port/store.ts';
 import type { AdoptablePostgres } from './store/postgres/adoptable.ts';
 import type { AdoptableClient } from './store/redis/client/adoptable.ts';
 import type { Runtime } from './store/runtime.ts';
+import { diagnosticsPublisher } from './telemetry/diagnostics.ts';
 import { EventLog } from './telemetry/event-log.ts';
 import { History } from './telemetry/history.ts';
 import { findTracing } from './telemetry/open-telemetry.ts';
@@ -176,7 +177,8 @@ export async function open(
   if (history !== undefined) checkSwitch(history, 'history');
   const maxTtls = readMaxTtl(options.maxTtl);
   const kinds = readKinds(options.kinds);
-  const events = new Emitter();
+  const ownId = instanceId(random, clock.startedAtMs, options.name);
+  const events = new Emitter(diagnosticsPublisher(ownId));
   for (const [name, listener] of Object.entries(options.on ?? {}))
     events.on(name as EventName, listener as Listener<EventName>);
   const opened = await openStore(store, {
@@ -196,7 +198,7 @@ export async function open(
     random,
     events,
     tracing: await findTracing(),
-    instanceId: instanceId(random, clock.startedAtMs, options.name),
+    instanceId: ownId,
   };
   const bounds = opened.owned ? maxTtls : boundsOf(opened.store, options.maxTtl, maxTtls);
   const leases = new Leases(rt, observe ? null : bounds);

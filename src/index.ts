@@ -232,6 +232,7 @@ export type {
   Violation as WorkflowViolation,
 } from './core/events.ts';
 export type { Gap, GapParts } from './core/gap.ts';
+export type { DiagnosticsMessage } from './telemetry/diagnostics.ts';
 export type {
   EventLog,
   EventPage,

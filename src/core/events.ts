@@ -279,8 +279,20 @@ export type Listener<N extends EventName> = (facts: Events[N]) => void;
  * Delivers events to its listeners, in order, synchronously. A listener that throws does not affect
  * the others.
  */
+/** Takes events beside the listeners, such as a channel of the platform. */
+export interface EventPublisher {
+  /** Whether the event has a subscriber there. Asked for every event, so it has to be fast. */
+  wants(name: EventName): boolean;
+  publish(name: EventName, facts: Events[EventName]): void;
+}
+
 export class Emitter {
   readonly #listeners = new Map<EventName, Set<(facts: never) => void>>();
+  readonly #publisher: EventPublisher | null;
+
+  constructor(publisher: EventPublisher | null = null) {
+    this.#publisher = publisher;
+  }
 
   /** Subscribes; the function returned unsubscribes. */
   on<N extends EventName>(name: N, listener: Listener<N>): () => void {
@@ -292,10 +304,11 @@ export class Emitter {
 
   /** For frequent events: without a listener, the caller need not build the facts. */
   hasListener(name: EventName): boolean {
-    return (this.#listeners.get(name)?.size ?? 0) > 0;
+    return (this.#listeners.get(name)?.size ?? 0) > 0 || this.#publisher?.wants(name) === true;
   }
 
   emit<N extends EventName>(name: N, facts: Events[N]): void {
+    if (this.#publisher?.wants(name)) this.#publisher.publish(name, facts);
     const known = this.#listeners.get(name);
     if (known === undefined || known.size === 0) return;
     for (const listener of [...known]) {

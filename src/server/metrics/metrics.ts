@@ -16,13 +16,11 @@ import {
   type Observe,
   PREFIX,
 } from './metric-catalogue.ts';
+import { GaugeSeries, SeriesSet } from './series-set.ts';
 
 export interface MetricsOptions {
   clock?: Clock;
 }
-
-/** Replaces unknown label values, so that clients cannot create series. */
-const OTHER = 'other';
 
 /** For a program with a server of its own: counts the events of `holdfast` from now on. */
 export function createMetrics(holdfast: Holdfast, options: MetricsOptions = {}): Metrics {
@@ -121,89 +119,17 @@ export class Metrics {
   }
 
   #gauge(entry: MetricEntry): Observe {
-    const { read, countsDown, addsUp } = entry;
-    const clock = this.#clock;
-    const observe: Observe = (value, ...labels) => gauge.set(bounded(entry, labels), value);
-    /** When each series that counts down reaches 0. */
-    const ends = new Map<string, { readonly labels: readonly string[]; readonly atMs: number }>();
+    const series = new GaugeSeries(entry, this.#clock, this.#gauges);
     const collect = () => {
-      // Series without a current value are dropped.
-      if (read !== undefined) gauge.reset();
-      read?.(this.#gauges, observe);
-      const nowMs = clock.monotonicMs();
-      for (const { labels, atMs } of ends.values())
-        observe(Math.max(0, atMs - nowMs) / 1_000, ...labels);
+      gauge.reset();
+      series.collect((value, labels) => gauge.set(labels, value));
     };
     const gauge = new Gauge({ ...this.#settings(entry), collect });
-    const lists = Object.values(entry.labels).map((values) => values ?? []);
-    if (read === undefined) for (const labels of combinations(lists)) observe(0, ...labels);
-    if (addsUp) return sumUp(entry, observe);
-    if (!countsDown) return observe;
-    return (seconds, ...labels) =>
-      ends.set(labels.join(), { labels, atMs: clock.monotonicMs() + seconds * 1_000 });
+    return series.observe;
   }
 
   #settings({ name, help, labels }: MetricEntry) {
     const labelNames = Object.keys(labels);
     return { name: PREFIX + name, help, labelNames, registers: [this.#registry] };
   }
-}
-
-/** Never below 0: a part may resume that stalled before counting began. */
-function sumUp(entry: MetricEntry, observe: Observe): Observe {
-  const sums = new SeriesSet(entry, () => ({ sum: 0 }));
-  return (value, ...labels) => {
-    const series = sums.of(labels);
-    series.sum = Math.max(0, series.sum + value);
-    observe(series.sum, ...labels);
-  };
-}
-
-type Labels = { [label: string]: string };
-
-/** One value per combination of labels. Known combinations exist from the start. */
-class SeriesSet<T> implements Iterable<T> {
-  readonly #entry: MetricEntry;
-  readonly #make: (labels: Labels) => T;
-  readonly #all = new Map<string, T>();
-
-  constructor(entry: MetricEntry, make: (labels: Labels) => T) {
-    this.#entry = entry;
-    this.#make = make;
-    const lists = Object.values(entry.labels).map((values) => values ?? []);
-    for (const values of combinations(lists)) this.of(values);
-  }
-
-  of(values: readonly string[]): T {
-    const found = this.#all.get(keyOf(values));
-    if (found !== undefined) return found;
-    const labels = bounded(this.#entry, values);
-    const key = keyOf(Object.values(labels));
-    const kept = this.#all.get(key) ?? this.#make(labels);
-    this.#all.set(key, kept);
-    return kept;
-  }
-
-  [Symbol.iterator](): Iterator<T> {
-    return this.#all.values();
-  }
-}
-
-function keyOf(values: readonly string[]): string {
-  return values.length === 1 ? (values[0] ?? '') : values.join('\n');
-}
-
-/** The labels, with `OTHER` for unknown values. */
-function bounded({ labels }: MetricEntry, values: readonly string[]): Labels {
-  const named = Object.entries(labels).map(([name, known], i) => {
-    const value = values[i] ?? OTHER;
-    return [name, known === null || known.includes(value) ? value : OTHER];
-  });
-  return Object.fromEntries(named) as Labels;
-}
-
-function combinations(lists: readonly (readonly string[])[]): string[][] {
-  const [first, ...rest] = lists;
-  if (first === undefined) return [[]];
-  return first.flatMap((value) => combinations(rest).map((others) => [value, ...others]));
 }
