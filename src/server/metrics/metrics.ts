@@ -16,7 +16,7 @@ import {
   type Observe,
   PREFIX,
 } from './metric-catalogue.ts';
-import { GaugeSeries, SeriesSet } from './series-set.ts';
+import { GaugeSet, SeriesSet } from './series-set.ts';
 
 export interface MetricsOptions {
   clock?: Clock;
@@ -119,7 +119,7 @@ export class Metrics {
   }
 
   #gauge(entry: MetricEntry): Observe {
-    const series = new GaugeSeries(entry, this.#clock, this.#gauges);
+    const series = new GaugeSet(entry, this.#clock, this.#gauges);
     const collect = () => {
       gauge.reset();
       series.collect((value, labels) => gauge.set(labels, value));

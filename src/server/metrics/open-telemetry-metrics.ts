@@ -7,7 +7,7 @@ import { ConfigError } from '../../core/errors.ts';
 import { packageVersion } from '../../core/version.ts';
 import type { Holdfast } from '../../holdfast.ts';
 import { type GaugeSource, METRICS, type MetricEntry, type Observe } from './metric-catalogue.ts';
-import { GaugeSeries, type Labels, SeriesSet } from './series-set.ts';
+import { GaugeSet, type Labels, SeriesSet } from './series-set.ts';
 
 /** Exporters to Prometheus add it to the name of a counter. */
 const SUFFIX = /_total$/;
@@ -98,7 +98,7 @@ class OpenTelemetryMetrics {
   }
 
   #gauge(entry: MetricEntry, name: string, options: MeterOptions): Observe {
-    const series = new GaugeSeries(entry, this.#clock, this.#source);
+    const series = new GaugeSet(entry, this.#clock, this.#source);
     const gauge = this.#meter.createObservableGauge(name, options);
     const callback: GaugeCallback = (result) =>
       series.collect((value, labels) => result.observe(value, labels));

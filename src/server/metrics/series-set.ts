@@ -36,7 +36,7 @@ export class SeriesSet<T> implements Iterable<T> {
 }
 
 /** The values of a gauge: set, added up, counting down, or read when they are collected. */
-export class GaugeSeries {
+export class GaugeSet {
   readonly #entry: MetricEntry;
   readonly #clock: Clock;
   readonly #source: GaugeSource;
