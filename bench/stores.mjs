@@ -39,7 +39,7 @@ await runBench({
   file: 'stores.mjs',
   about: `Measures the embedded store from one process and from several on one file, what waiting for the disk costs it, a Redis Cluster of three primaries
 next to a single Redis, and what holdfast run adds to a command. Servers and files are its own; redis-server has to
-be on the PATH. Takes about two minutes, quick about half of one. Build first, or use npm run bench:stores.`,
+be on the PATH. HOLDFAST_SQLITE_DRIVER=libsql measures that driver on a Node with its own SQLite. Takes about two minutes, quick about half of one. Build first, or use npm run bench:stores.`,
   measures: [
     sqlitePairs,
     sqliteCrowd,

@@ -8,6 +8,11 @@ const integration = (...names) => [
 export const CHECKS = [
   { name: 'unit', about: 'the unit tests', args: ['--project', 'unit'] },
   {
+    name: 'sqlite',
+    about: 'the embedded store from several processes, with the SQLite that this Node has',
+    args: integration('sqlite-conformance', 'sqlite-processes', 'sqlite-faults'),
+  },
+  {
     name: 'package',
     about:
       'the tarball: what is in it, from ES modules and by require(esm), its types in strict projects',

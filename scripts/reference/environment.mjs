@@ -37,6 +37,11 @@ const READ = [
     'intents.apiLeases',
     '`on` or `off`. This and the two before are understood with `XG2G_` in front, too.',
   ],
+  [
+    'HOLDFAST_SQLITE_DRIVER',
+    '',
+    '`node` or `libsql`: which SQLite the embedded store uses. Default: Node’s own where there is one.',
+  ],
   ['HOLDFAST_DEBUG', '', '`1`: errors of commands say where they come from.'],
   ['NO_COLOR', '', 'Anything: no colours, even on a terminal.'],
 ];

@@ -1,5 +1,5 @@
-import Libsql from 'libsql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { SqliteConnection } from '../../src/store/sqlite/file/sqlite-connection.ts';
 import { FaultProxy } from '../../testing/index.ts';
 import { leaveNothingBehind } from '../integration/support/holdfasts.ts';
 import { until } from '../support/until.ts';
@@ -55,13 +55,14 @@ describe('the page', () => {
         from: 'toString',
       },
     ];
-    const db = new Libsql(ground.at.url.slice('sqlite:'.length));
+    const db = new SqliteConnection(ground.at.url.slice('sqlite:'.length));
     // The instances write all the time.
     db.exec('PRAGMA busy_timeout = 10000');
     for (const entry of entries)
-      db.prepare(
+      db.run(
         'INSERT INTO log SELECT scope, max(number) + 1, max(at), ? FROM log GROUP BY scope',
-      ).run(JSON.stringify(entry));
+        JSON.stringify(entry),
+      );
     db.close();
     await ground.holdfast.sessions.add({ id: 'after', url: URL_OF, isPaused: true });
     await ground.visit(visit);

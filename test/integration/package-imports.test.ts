@@ -108,8 +108,7 @@ describe.concurrent('what is loaded', SLOW, () => {
     const inMemory = await consumer.loadedBy(leaseOn('memory:'));
     expect(packagesIn(inMemory)).toEqual([]);
     const onFile = await consumer.loadedBy(leaseOn('sqlite:a.db'));
-    // It loads libsql by require, which is not seen here.
-    expect(onFile).toContain('holdfast/dist/store/sqlite/file/libsql.js');
+    expect(onFile).toContain('holdfast/dist/store/sqlite/sqlite-store.js');
     expect(packagesIn(onFile).filter((name) => /^(hono|zod|pino|commander)$/.test(name))).toEqual(
       [],
     );
@@ -120,25 +119,44 @@ function entryOf(subpath: string): string {
   return `${subpath.replace('holdfast', 'holdfast/dist')}/index.js`;
 }
 
-describe.concurrent('without the native part of libsql', SLOW, () => {
-  it('K-16 a file is refused once, in words, and the process lives on', async () => {
-    const ran = await consumer.run(`
+/** For a program in which no part of libsql can be found. */
+const WITHOUT_LIBSQL = `
       import Module from 'node:module';
       import { open } from 'holdfast';
       const resolve = Module._resolveFilename;
       Module._resolveFilename = (name, ...rest) => {
-        if (name.startsWith('@libsql/')) throw new Error('Cannot find module ' + name);
+        if (/^@?libsql/.test(name)) throw new Error('Cannot find module ' + name);
         return resolve(name, ...rest);
       };
-      process.on('unhandledRejection', () => console.log('unhandled'));
+      process.on('unhandledRejection', () => console.log('unhandled'));`;
+
+describe.concurrent('without libsql, which is optional', SLOW, () => {
+  it('K-16 a file is refused once, in words, by a Node without SQLite, and the process lives on', async () => {
+    const ran = await consumer.run(`${WITHOUT_LIBSQL}
+      process.env.HOLDFAST_SQLITE_DRIVER = 'libsql';
       await open('sqlite:absent.db').catch(({ code, message }) => console.log(code, message));
+      const holdfast = await open('memory:');
+      await holdfast.withLease('a', async () => console.log('held'));
+      await holdfast.workflows.claim('w').catch(({ code }) => console.log(code));
       // A rejection that no program can catch comes after this turn.
       await new Promise((resolve) => setImmediate(resolve));
+      await holdfast.close();
       console.log('alive');`);
     const lines = ran.stdout.split('\n');
-    expect(lines[0]).toMatch(/^STORE_UNSUITABLE store sqlite:absent\.db .* package libsql/);
-    expect(lines.slice(1)).toEqual(['alive', '']);
+    expect(lines[0]).toMatch(
+      /^STORE_UNSUITABLE store sqlite:absent\.db .* Node 22\.13 .* npm install libsql/,
+    );
+    expect(lines.slice(1)).toEqual(['held', 'STORE_UNSUITABLE', 'alive', '']);
     expect(ran).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  const hasSqlite = process.getBuiltinModule?.('node:sqlite' as 'node:fs') !== undefined;
+  it.runIf(hasSqlite)("a file is kept by Node's own SQLite, without a warning", async () => {
+    const ran = await consumer.run(`${WITHOUT_LIBSQL}
+      const holdfast = await open('sqlite:lean.db');
+      await holdfast.withLease('a', async () => console.log('held'));
+      await holdfast.close();`);
+    expect(ran).toEqual({ code: 0, stdout: 'held\n', stderr: '' });
   });
 });
 

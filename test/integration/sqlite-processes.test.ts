@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import Libsql from 'libsql';
 import { afterAll, describe, expect, it } from 'vitest';
+import { SqliteConnection } from '../../src/store/sqlite/file/sqlite-connection.ts';
 import { type Child, spawnChild } from '../support/child.ts';
 import { codeOf, leaveNothingBehind, nextEvent, openAt, take } from './support/holdfasts.ts';
 import { expectRising, hostMs, LeaseWatch, SHORT } from './support/lease-watch.ts';
@@ -97,10 +97,8 @@ describe('processes that want the same key', () => {
 
 /** How many stand in line for a key. */
 function waits(url: string, key: string): number {
-  const db = new Libsql(url.slice('sqlite:'.length));
-  const [count] = db.prepare('SELECT count(*) FROM lines WHERE key = ?').raw().get([key]) as [
-    number,
-  ];
+  const db = new SqliteConnection(url.slice('sqlite:'.length));
+  const [count = 0] = db.row<[number]>('SELECT count(*) FROM lines WHERE key = ?', key) ?? [];
   db.close();
   return count;
 }
@@ -190,8 +188,8 @@ describe('writers that are killed at any moment', () => {
       }
     }
     expect(seen.size).toBeGreaterThan(100);
-    const db = new Libsql(path);
-    expect(db.prepare('PRAGMA integrity_check').raw().get([])).toEqual(['ok']);
+    const db = new SqliteConnection(path);
+    expect(db.value('PRAGMA integrity_check')).toBe('ok');
     db.close();
     await using holdfast = await openAt({ url }, { quarantine: 'on' });
     const { fence } = await take(holdfast, 'k0', { wait: '5s' });

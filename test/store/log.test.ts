@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import Libsql from 'libsql';
 import { afterAll, describe, expect, it } from 'vitest';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
 import { LOG_KEPT, LOG_PAGE } from '../../src/store/port/log-store.ts';
 import type { Store } from '../../src/store/port/store.ts';
+import { SqliteConnection } from '../../src/store/sqlite/file/sqlite-connection.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
 
@@ -130,7 +130,7 @@ describe('the log in a file', () => {
     const before = await openSqliteStore(file);
     await before.records.put('c', [{ id: 'id', value: 1 }], CALL);
     await before.close();
-    const db = new Libsql(file);
+    const db = new SqliteConnection(file);
     db.exec('DROP TABLE log');
     db.close();
     const store = await openSqliteStore(file);

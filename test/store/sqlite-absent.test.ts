@@ -1,9 +1,9 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import Libsql from 'libsql';
 import { afterAll, describe, expect, it } from 'vitest';
 import { open } from '../../src/holdfast.ts';
+import { SqliteConnection } from '../../src/store/sqlite/file/sqlite-connection.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'holdfast-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -30,7 +30,7 @@ describe('a process that only looks', () => {
   it('K-16 is refused a database that is not a store, and leaves it as it was', async () => {
     const folder = mkdtempSync(join(root, 'foreign-'));
     const path = join(folder, 'foreign.db');
-    const foreign = new Libsql(path);
+    const foreign = new SqliteConnection(path);
     foreign.exec('CREATE TABLE t (a); DROP TABLE t');
     foreign.close();
     const before = readFileSync(path);

@@ -1,7 +1,6 @@
 import { mkdtempSync, readdirSync, readlinkSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import Libsql from 'libsql';
 import { afterAll, expect, it } from 'vitest';
 import { StoreRefusedError } from '../../src/core/errors.ts';
 import { Emitter } from '../../src/core/events.ts';
@@ -9,6 +8,7 @@ import { seededRandom } from '../../src/core/random.ts';
 import type { FileConnection } from '../../src/store/sqlite/file/file-connection.ts';
 import { LockQueue } from '../../src/store/sqlite/file/lock-queue.ts';
 import type { Tx } from '../../src/store/sqlite/file/sqlite-connection.ts';
+import { SqliteConnection } from '../../src/store/sqlite/file/sqlite-connection.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { Kit } from '../../testing/conformance/kit.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
@@ -61,7 +61,7 @@ it('K-03 a large batch is cut into short transactions, and gets all its replies'
 
 it('K-03 K-07 answers for each what became of it when the rest of a batch could not be done in time', async () => {
   const { path, clock, store, holdings } = await openHolding('partial.db');
-  const locker = new Libsql(path);
+  const locker = new SqliteConnection(path);
   clock.stepMs = 1;
   clock.onTurn = () => {
     clock.onTurn = () => {};
@@ -171,7 +171,7 @@ it('K-07 where the disk has no room for all requests of a transaction, those tha
 it('K-07 waiting for the lock at the first opening uses one connection', async () => {
   const path = join(folder, 'locked.db');
   await (await openSqliteStore(path)).close();
-  const locker = new Libsql(path);
+  const locker = new SqliteConnection(path);
   locker.exec('BEGIN IMMEDIATE');
   const clock = new FakeClock();
   const before = openHandles(path);

@@ -1,11 +1,11 @@
 import { copyFileSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import Database from 'libsql';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { Emitter } from '../../src/core/events.ts';
 import { DEFAULT_MAX_TTLS, type MaxTtls } from '../../src/store/port/keyspaces.ts';
 import type { Store } from '../../src/store/port/store.ts';
+import { SqliteConnection } from '../../src/store/sqlite/file/sqlite-connection.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { CALL, Kit } from '../../testing/conformance/kit.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
@@ -122,7 +122,7 @@ describe('K-15 the bound of a file', () => {
 
 /** What the file says now, without its log. */
 function copyOf(path: string, to: string): void {
-  const database = new Database(path);
+  const database = new SqliteConnection(path);
   database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
   database.close();
   copyFileSync(path, to);
@@ -130,7 +130,7 @@ function copyOf(path: string, to: string): void {
 
 /** As `.restore` of the sqlite3 shell does it: the same file has other contents. */
 function restore(path: string, backup: string): void {
-  const database = new Database(path);
+  const database = new SqliteConnection(path);
   database.exec(`ATTACH '${backup}' AS old`);
   database.exec(`
     BEGIN IMMEDIATE;

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import Libsql from 'libsql';
 import { afterAll, expect, it } from 'vitest';
 import { FENCE_RECORD_MS } from '../../src/store/port/lease-store.ts';
+import { SqliteConnection } from '../../src/store/sqlite/file/sqlite-connection.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { CALL } from '../../testing/conformance/kit.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
@@ -33,8 +33,8 @@ async function openLittered(name: string) {
   await store.leases.acquire(requests, ACQUIRE);
   await clock.advance(FENCE_RECORD_MS + 1);
   const count = (table: string) => {
-    const db = new Libsql(path);
-    const [rows] = db.prepare(`SELECT count(*) FROM ${table}`).raw().get([]) as [number];
+    const db = new SqliteConnection(path);
+    const rows = Number(db.value(`SELECT count(*) FROM ${table}`));
     db.close();
     return rows;
   };

@@ -13,7 +13,6 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import Libsql from 'libsql';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { Emitter, type EventName } from '../../src/core/events.ts';
 import { seededRandom } from '../../src/core/random.ts';
@@ -28,6 +27,7 @@ import {
   identityOf,
   nameCount,
 } from '../../src/store/sqlite/file/place.ts';
+import { SqliteConnection } from '../../src/store/sqlite/file/sqlite-connection.ts';
 import { openSqliteStore, type SqliteStoreOptions } from '../../src/store/sqlite/sqlite-store.ts';
 import { CALL, Kit } from '../../testing/conformance/kit.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
@@ -124,7 +124,7 @@ describe('the file', () => {
   it('K-16 of a later format is refused, with what to do', async () => {
     const path = newFile();
     await (await openAt(path)).store.close();
-    const db = new Libsql(path);
+    const db = new SqliteConnection(path);
     db.exec('PRAGMA user_version = 99');
     db.close();
     const error = await failure(openAt(path));
@@ -134,7 +134,7 @@ describe('the file', () => {
 
   it('K-16 of another program is refused and not touched', async () => {
     const path = newFile();
-    const db = new Libsql(path);
+    const db = new SqliteConnection(path);
     db.exec('CREATE TABLE theirs (a); INSERT INTO theirs VALUES (1)');
     db.close();
     const before = readFileSync(path);
@@ -530,7 +530,7 @@ describe('a file that has gone', () => {
     const { kit } = await openAt(path, { clock });
     const other = await openAt(path, { clock });
     const fence = await kit.granted('lease:k', 'a');
-    const db = new Libsql(path);
+    const db = new SqliteConnection(path);
     db.exec('DELETE FROM leases; DELETE FROM fences');
     db.close();
     expect(await kit.reassert('lease:k', 'a', fence, { forgotten: true })).toBe('reasserted');
@@ -588,8 +588,8 @@ it('sweeps out what has expired, a few rows at a time', async () => {
   const path = newFile();
   const { kit, clock, store } = await openAt(path);
   const rows = (table: string) => {
-    const db = new Libsql(path);
-    const [count] = db.prepare(`SELECT count(*) FROM ${table}`).raw().get([]) as [number];
+    const db = new SqliteConnection(path);
+    const count = Number(db.value(`SELECT count(*) FROM ${table}`));
     db.close();
     return count;
   };

@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import Libsql from 'libsql';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { createMemoryStore } from '../../src/store/memory/memory-store.ts';
 import { startStream } from '../../src/store/port/intent-store.ts';
@@ -139,7 +138,7 @@ describe('stores on one file', () => {
   it('gets what it lacks if it was made before there were streams', async () => {
     const path = newFile();
     await (await openAt(path)).store.close();
-    const db = new Libsql(path);
+    const db = new SqliteConnection(path);
     for (const [, table] of WORK_TABLES.matchAll(/CREATE TABLE IF NOT EXISTS (\w+)/g))
       db.exec(`DROP TABLE ${table}`);
     db.close();
@@ -270,9 +269,9 @@ describe('a session', () => {
     await gateway.ack(...(await gateway.consume()));
     expect(await gateway.prune(clock.wallMs() + 1)).toBe(2);
     await store.close();
-    const db = new Libsql(path);
+    const db = new SqliteConnection(path);
     for (const table of ['sessions', 'session_keys', 'session_clients', 'lanes', 'entries'])
-      expect(db.prepare(`SELECT * FROM ${table}`).all()).toEqual([]);
+      expect(db.rows(`SELECT * FROM ${table}`)).toEqual([]);
     db.close();
   });
 
@@ -394,12 +393,11 @@ it('no verb walks through what it does not change', async () => {
   await takeEveryStep(new Gateway(kit));
   expect(statements.size).toBeGreaterThan(40);
 
-  const db = new Libsql(':memory:');
+  const db = new SqliteConnection(':memory:');
   db.exec(WORK_TABLES);
   const plans = [...statements].map((sql): [string, string] => {
-    const explained = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).raw();
     const nulls = Array(sql.split('?').length - 1).fill(null);
-    const steps = explained.all(nulls) as [0, 0, 0, string][];
+    const steps = db.rows<[0, 0, 0, string]>(`EXPLAIN QUERY PLAN ${sql}`, ...nulls);
     return [sql, steps.map(([, , , step]) => step).join('\n')];
   });
   const walks = plans.filter(([, plan]) => /^SCAN|TEMP B-TREE/m.test(plan)).map(([sql]) => sql);

@@ -4,6 +4,7 @@ import type { IntentStore } from '../port/intent-store.ts';
 import type { RunStore } from '../port/run-store.ts';
 import type { StreamStore } from '../port/stream-store.ts';
 import type { WorkflowStore } from '../port/workflow-store.ts';
+import { checkDriver } from '../sqlite/driver/driver.ts';
 import type { Batch, Transactions } from '../sqlite/file/lock-queue.ts';
 import { SqliteConnection, type Tx } from '../sqlite/file/sqlite-connection.ts';
 import { WORK_TABLES } from '../sqlite/tables/work-tables.ts';
@@ -26,6 +27,7 @@ export function openTables(
   readonly intents: IntentStore;
   readonly runs: RunStore;
 } {
+  checkDriver('memory:');
   const transactions = new MemoryConnection(clock);
   const txSignals = {
     send: (tx: Tx, topic: string, message: string) =>

@@ -10,12 +10,12 @@ import type { Examination } from '../port/examination.ts';
 import { DEFAULT_MAX_TTLS, type MaxTtls } from '../port/keyspaces.ts';
 import { checkPrefix } from '../port/prefix.ts';
 import type { Store } from '../port/store.ts';
+import { checkDriver } from './driver/driver.ts';
 import { type FileFacts, judge } from './examination.ts';
 import { checkSync, DurableQueue, logSyncer, type SyncMode } from './file/durable-queue.ts';
 import { FileConnection } from './file/file-connection.ts';
 import { fileSystemType } from './file/file-system.ts';
 import { type Host, systemHost } from './file/host.ts';
-import { checkLibsql } from './file/libsql.ts';
 import { LockQueue } from './file/lock-queue.ts';
 import type { SqliteOptions } from './file/options.ts';
 import { locate, logBytes } from './file/place.ts';
@@ -71,7 +71,7 @@ export async function openSqliteStore(
     events: options.events ?? new Emitter(),
   };
   const store = new SqliteStore(rt, path, withDefaults(options));
-  checkLibsql(store.name);
+  checkDriver(store.name);
   try {
     await store.open();
     return store;

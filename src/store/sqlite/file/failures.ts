@@ -99,8 +99,9 @@ const ADVICE = {
 /** Returns SQLite's primary result code; 0 for an error that is not SQLite's. */
 function resultCode(error: unknown): number {
   if (!(error instanceof Error)) return 0;
-  const raw = (error as { rawCode?: number }).rawCode;
+  const { rawCode, errcode } = error as { rawCode?: number; errcode?: number };
+  const raw = rawCode ?? errcode;
   if (raw !== undefined) return raw & 0xff;
-  // An error of opening has the code at the end of its message.
+  // An error of opening by libsql has the code at the end of its message.
   return Number(/^ConnectionFailed\(.*: (\d+)"\)$/s.exec(error.message)?.[1] ?? 0) & 0xff;
 }

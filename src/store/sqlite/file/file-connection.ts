@@ -4,10 +4,10 @@ import { type Clock, isDoneWithin } from '../../../core/clock.ts';
 import { ClosedError, StoreUnreachableError, StoreUnsuitableError } from '../../../core/errors.ts';
 import type { BaseRuntime } from '../../../core/runtime.ts';
 import { fenceTime } from '../../fence-time.ts';
+import { sqliteDriver } from '../driver/driver.ts';
 import { completeTables, isNew, makeTables } from '../tables/schema.ts';
 import { asStoreError, isBroken, isBusy, type Stage } from './failures.ts';
 import { judgeFileSystem } from './file-system.ts';
-import { libsqlPromise } from './libsql.ts';
 import type { SqliteOptions } from './options.ts';
 import {
   ensureFile,
@@ -30,7 +30,7 @@ const LONG_LOG_BYTES = 16 * 2 ** 20;
 const MAX_LOG_BYTES = 32 * 2 ** 20;
 /** The size of the log is read at most this often. */
 const CHECK_SIZE_MS = 10;
-/** A checkpoint waits this long for the lock, on a thread of libsql. */
+/** A checkpoint waits this long for the lock, on a thread of its own. */
 const LOCK_WAIT_MS = 50;
 /** After a checkpoint that could not finish, the next one begins no sooner than this. */
 const RETRY_MS = 250;
@@ -157,7 +157,8 @@ export class FileConnection {
     this.#unready = null;
     if (connection === null) return;
     // Empties the log unless another process is using it. A slow disk delays `close` only briefly.
-    if (!this.#hasLostLog()) await isDoneWithin(this.#clock, CLOSE_MS, this.#writeBack());
+    const isLong = logBytes(this.location.path) > sqliteDriver().shortLogBytes;
+    if (isLong && !this.#hasLostLog()) await isDoneWithin(this.#clock, CLOSE_MS, this.#writeBack());
     this.#closeConnection(connection);
   }
 
@@ -391,14 +392,7 @@ UPDATE marker SET latest = latest;
  */
 async function writeLogBack(path: string): Promise<void> {
   try {
-    if (logBytes(path) === 0) return;
-    const Database = libsqlPromise();
-    const connection = new Database(path, { timeout: LOCK_WAIT_MS });
-    try {
-      await connection.exec(WRITE_BACK);
-    } finally {
-      connection.close();
-    }
+    if (logBytes(path) > 0) await sqliteDriver().execAside(path, WRITE_BACK, LOCK_WAIT_MS);
   } catch {
     // A full disk or a missing file: the next write reports it.
   }

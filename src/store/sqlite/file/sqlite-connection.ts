@@ -1,8 +1,4 @@
-import type Libsql from 'libsql';
-import { libsql } from './libsql.ts';
-
-export type Value = string | number | null;
-type Statement = ReturnType<Libsql.Database['prepare']>;
+import { type Database, type Statement, sqliteDriver, type Value } from '../driver/driver.ts';
 
 /** A transaction. It begins and ends within one turn of the event loop. */
 export interface Tx {
@@ -28,31 +24,30 @@ export interface TxSignals {
  * another connection is an error at once. The lock queue tries again, and the event loop continues.
  */
 export class SqliteConnection {
-  readonly #db: Libsql.Database;
+  readonly #db: Database;
   #statements = new Map<string, Statement>();
 
   constructor(path: string) {
-    const Database = libsql();
-    this.#db = new Database(path, { timeout: 0 });
+    this.#db = sqliteDriver().open(path);
   }
 
   /** Runs a statement and returns how many rows it changed. */
   run(sql: string, ...values: Value[]): number {
-    return this.#statement(sql, false).run(values).changes;
+    return this.#statement(sql).run(values);
   }
 
   /** Returns the first row as an array of its columns. */
   row<Row extends Value[]>(sql: string, ...values: Value[]): Row | undefined {
-    return this.#statement(sql, true).get(values) as Row | undefined;
+    return this.#statement(sql).row(values) as Row | undefined;
   }
 
   rows<Row extends Value[]>(sql: string, ...values: Value[]): Row[] {
-    return this.#statement(sql, true).all(values) as Row[];
+    return this.#statement(sql).rows(values) as Row[];
   }
 
   /** Returns the first column of a PRAGMA or an expression. The statement is not kept. */
   value(sql: string): Value | undefined {
-    return (this.#db.prepare(sql).raw().get([]) as Value[] | undefined)?.[0];
+    return this.#db.prepare(sql).row([])?.[0];
   }
 
   /**
@@ -78,7 +73,7 @@ export class SqliteConnection {
   }
 
   /**
-   * libsql closes the file only after the last statement was garbage-collected. So the statements
+   * A driver may close the file only after the last statement was garbage-collected. So the statements
    * are dropped. The lock is released first: an open transaction would block other processes until
    * then.
    */
@@ -88,11 +83,10 @@ export class SqliteConnection {
     this.#db.close();
   }
 
-  #statement(sql: string, isQuery: boolean): Statement {
+  #statement(sql: string): Statement {
     const known = this.#statements.get(sql);
     if (known !== undefined) return known;
     const statement = this.#db.prepare(sql);
-    if (isQuery) statement.raw();
     this.#statements.set(sql, statement);
     return statement;
   }

@@ -1,5 +1,6 @@
 import type { Clock } from '../../../core/clock.ts';
-import type { SqliteConnection, Tx, Value } from '../file/sqlite-connection.ts';
+import type { Value } from '../driver/driver.ts';
+import type { SqliteConnection, Tx } from '../file/sqlite-connection.ts';
 
 /** One chunk has so many rows of a table. */
 const CHUNK_ROWS = 128;

@@ -1,0 +1,85 @@
+/**
+ * The package libsql, an optional dependency. It is loaded by `require`: if its native part is
+ * missing, an `import` rejects twice on Node 20, once for the caller, and once where no program can
+ * catch it.
+ */
+import { createRequire } from 'node:module';
+import type Libsql from 'libsql';
+import type LibsqlPromise from 'libsql/promise';
+import type { Database, Driver, Statement, Value } from './driver.ts';
+
+const require = createRequire(import.meta.url);
+
+export function libsqlDriver(): Driver {
+  const Connection = require('libsql') as typeof Libsql;
+  return {
+    name: 'libsql',
+    open: (path) => new LibsqlDatabase(new Connection(path, { timeout: 0 })),
+    execAside,
+    shortLogBytes: 0,
+  };
+}
+
+/** libsql has a thread of its own. */
+async function execAside(path: string, sql: string, lockWaitMs: number): Promise<void> {
+  const Connection = require('libsql/promise') as typeof LibsqlPromise;
+  const connection = new Connection(path, { timeout: lockWaitMs });
+  try {
+    await connection.exec(sql);
+  } finally {
+    connection.close();
+  }
+}
+
+class LibsqlDatabase implements Database {
+  readonly #db: Libsql.Database;
+
+  constructor(db: Libsql.Database) {
+    this.#db = db;
+  }
+
+  get inTransaction(): boolean {
+    return this.#db.inTransaction;
+  }
+
+  prepare(sql: string): Statement {
+    return new LibsqlStatement(this.#db.prepare(sql));
+  }
+
+  exec(sql: string): void {
+    this.#db.exec(sql);
+  }
+
+  /** Closes the file only after the last statement was garbage-collected. */
+  close(): void {
+    this.#db.close();
+  }
+}
+
+class LibsqlStatement implements Statement {
+  readonly #statement: Libsql.Statement;
+  #isRaw = false;
+
+  constructor(statement: Libsql.Statement) {
+    this.#statement = statement;
+  }
+
+  run(values: readonly Value[]): number {
+    return this.#statement.run(values).changes;
+  }
+
+  row(values: readonly Value[]): Value[] | undefined {
+    return this.#raw().get(values) as Value[] | undefined;
+  }
+
+  rows(values: readonly Value[]): Value[][] {
+    return this.#raw().all(values) as Value[][];
+  }
+
+  /** Only a statement that returns rows may be raw. */
+  #raw(): Libsql.Statement {
+    if (!this.#isRaw) this.#statement.raw();
+    this.#isRaw = true;
+    return this.#statement;
+  }
+}
