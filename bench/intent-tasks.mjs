@@ -1,8 +1,8 @@
 /** What a process of the bench of intents can be asked to do. Each task is given `{ url, … }` and facts. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { open } from 'holdfast';
-import { createApp, serve } from 'holdfast/server';
 import { z } from 'zod';
+import { open } from '../dist/index.js';
+import { createApp, serve } from '../dist/server/index.js';
 import { openRedisStore } from '../dist/store/redis/redis-store.js';
 import { serveBare } from './contenders/bare-route.mjs';
 import { EventListeners } from './event-listeners.mjs';

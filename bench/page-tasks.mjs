@@ -1,7 +1,7 @@
 /** What a process of the bench of the page can be asked to do. Each task is given `{ url, … }` and facts. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { open } from 'holdfast';
-import { createApp, serve as listen } from 'holdfast/server';
+import { open } from '../dist/index.js';
+import { createApp, serve as listen } from '../dist/server/index.js';
 import { openSqliteStore } from '../dist/store/sqlite/sqlite-store.js';
 import { monotonicMs } from './statistics.mjs';
 

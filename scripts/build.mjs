@@ -1,5 +1,5 @@
 // Builds src into dist and testing into dist/testing: JavaScript, declarations, and the Lua and SQL files beside the code that
-// reads them. Builds the dashboard into dist/dashboard.
+// reads them. Builds the dashboard into dist/dashboard. Bundles all of it into dist/lib, which is what is published.
 // Says nothing on success and complains on stderr only, so that its caller owns stdout.
 // With --if-stale: only if dist is missing, or older than what it is built from.
 import { spawnSync } from 'node:child_process';
@@ -16,6 +16,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { bundle } from './bundle.mjs';
 import { isStale } from './stale.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -34,6 +35,8 @@ try {
   if (compile() && buildPage()) {
     raiseSource();
     copySources();
+    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+    await bundle({ from: staging, to: join(staging, 'lib'), version });
     // npx links to it once, and does not look at it again after the next build.
     chmodSync(join(staging, 'cli/bin.js'), 0o755);
     rmSync(dist, { recursive: true, force: true });

@@ -9,6 +9,11 @@ export function isStale(root) {
   const files = sources.flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
   );
-  const settings = ['tsconfig.json', 'tsconfig.build.json'].map((file) => join(root, file));
-  return [...sources, ...files, ...settings].some((path) => statSync(path).mtimeMs > built.mtimeMs);
+  const settings = ['package.json', 'tsconfig.json', 'tsconfig.build.json'].map((file) =>
+    join(root, file),
+  );
+  const builders = ['build.mjs', 'bundle.mjs'].map((file) => join(root, 'scripts', file));
+  return [...sources, ...files, ...settings, ...builders].some(
+    (path) => statSync(path).mtimeMs > built.mtimeMs,
+  );
 }

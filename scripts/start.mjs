@@ -17,7 +17,7 @@ if (process.exitCode) process.exit();
 const [name, ...args] = process.argv.slice(2);
 const [file, ...words] =
   name === 'demo'
-    ? [join(root, 'dist/cli/bin.js'), 'demo', ...args]
+    ? [join(root, 'dist/lib/cli/bin.js'), 'demo', ...args]
     : [join(root, `examples/${name}/demo.mjs`), ...args];
 process.argv = [process.execPath, file, ...words];
 await import(pathToFileURL(file).href);

@@ -11,7 +11,7 @@ const RIVAL = 'redlock + ioredis';
 /** What a program imports to hold a lease on Redis. Our own connection is loaded when a store is opened; peers are given a client. */
 const PROGRAMS = {
   [OURS.name]: ['holdfast'],
-  [WITH_REDIS]: ['holdfast', './dist/store/redis/redis-store.js'],
+  [WITH_REDIS]: ['holdfast', './dist/lib/chunks/redis-store.js'],
   [RIVAL]: ['redlock', 'ioredis'],
   'redis-semaphore + ioredis': ['redis-semaphore', 'ioredis'],
   'redlock-universal + ioredis': ['redlock-universal', 'ioredis'],

@@ -7,7 +7,7 @@ import { OURS } from '../contenders.mjs';
 import { absolute } from '../report.mjs';
 import { median, monotonicMs } from '../statistics.mjs';
 
-const CLI = fileURLToPath(new URL('../../dist/cli/bin.js', import.meta.url));
+const CLI = fileURLToPath(new URL('../../dist/lib/cli/bin.js', import.meta.url));
 
 /** What `holdfast run` adds to a command: time until it has ended, and memory while it runs. */
 export const runOverhead = { name: 'holdfast run: overhead', run: measureRun };

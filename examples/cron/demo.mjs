@@ -9,7 +9,7 @@ import { claim, milliseconds, say, sinceStartMs, title, until } from '../staging
 import { readCrontab } from './crontab.mjs';
 
 const MACHINE = fileURLToPath(new URL('machine.mjs', import.meta.url));
-const HOLDFAST = fileURLToPath(new URL('../../dist/cli/bin.js', import.meta.url));
+const HOLDFAST = fileURLToPath(new URL('../../dist/lib/cli/bin.js', import.meta.url));
 const TTL_MS = 3_000;
 /** From being told the time to that time. */
 const AHEAD_MS = 300;

@@ -9,7 +9,7 @@ import { HoldfastClient } from 'holdfast/client';
 import { until } from '../staging/telling.mjs';
 import { processesWith } from './processes.mjs';
 
-const BIN = fileURLToPath(new URL('../../dist/cli/bin.js', import.meta.url));
+const BIN = fileURLToPath(new URL('../../dist/lib/cli/bin.js', import.meta.url));
 const LEASH = new URL('../staging/leash.mjs', import.meta.url).href;
 const CONFIG = fileURLToPath(new URL('holdfast.config.mjs', import.meta.url));
 

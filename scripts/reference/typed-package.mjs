@@ -13,7 +13,7 @@ export class TypedPackage {
   #dist;
 
   constructor(root) {
-    this.#dist = join(root, 'dist');
+    this.#dist = join(root, 'dist/lib');
     const { name, exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
     const doors = Object.entries(exports)
       .filter(([, target]) => target.types !== undefined)

@@ -2,11 +2,10 @@
  * The log of one instance: one line of JSON per event, with the time, the instance, the target
  * where there is one, the event's name and facts, and a sentence.
  */
-import { type Logger, pino } from 'pino';
 import type { Clock } from '../core/clock.ts';
 import type { EventName, Listener } from '../core/events.ts';
 import { type Facts, plainFacts, printableJson, withoutCredentials } from './facts.ts';
-import { LEVELS, type LogLevel } from './levels.ts';
+import { LEVELS, LOG_LEVELS, type LogLevel } from './levels.ts';
 import { sentenceOf } from './sentences.ts';
 
 type Listeners = { [N in EventName]?: Listener<N> };
@@ -19,19 +18,17 @@ export interface LogOptions {
 }
 
 export class Log {
-  readonly #logger: Logger;
+  readonly #clock: Clock;
+  readonly #write: (line: string) => void;
+  readonly #least: number;
   #instance: string | undefined;
   /** Targets whose last poll failed: only the first failure in a row is logged at `warn`. */
   readonly #failing = new Set<string>();
 
   constructor({ clock, level, write }: LogOptions) {
-    const time = () => `,"time":"${new Date(clock.wallMs()).toISOString()}"`;
-    const formatters = { level: (label: string) => ({ level: label }) };
-    this.#logger = pino(
-      { level, base: null, timestamp: time, formatters },
-      // On the whole line, so that no field can be missed.
-      { write: (line: string) => write(printableJson(line)) },
-    );
+    this.#clock = clock;
+    this.#write = write;
+    this.#least = LOG_LEVELS.indexOf(level);
   }
 
   /** The instance of all further lines. Before the store is open there is none. */
@@ -50,11 +47,18 @@ export class Log {
 
   say(level: LogLevel, message: string, facts: Facts = {}): void {
     const text = withoutCredentials(message);
-    this.#logger[level]({ instance: this.#instance, ...plainFacts(facts) }, text);
+    if (this.#isOn(level)) this.#put(level, plainFacts(facts), text);
+  }
+
+  #put(level: LogLevel, facts: Facts, msg: string): void {
+    const time = new Date(this.#clock.wallMs()).toISOString();
+    const line = JSON.stringify({ level, time, instance: this.#instance, ...facts, msg });
+    // On the whole line, so that no field can be missed.
+    this.#write(printableJson(`${line}\n`));
   }
 
   #isOn(level: LogLevel): boolean {
-    return this.#logger.isLevelEnabled(level);
+    return LOG_LEVELS.indexOf(level) >= this.#least;
   }
 
   #onEvent(name: EventName, event: object): void {
@@ -62,7 +66,7 @@ export class Log {
     const level = this.#levelOf(name, facts);
     if (!this.#isOn(level)) return;
     const sentence = sentenceOf(name, facts, this.#instance);
-    this.#logger[level]({ instance: this.#instance, event: name, ...facts }, sentence);
+    this.#put(level, { event: name, ...facts }, sentence);
   }
 
   #levelOf(name: EventName, { target, exits }: Facts): LogLevel {

@@ -7,11 +7,11 @@
 // that it has the store take, in place of an answer. SIGTERM closes it in order.
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { open } from 'holdfast';
-import { createApp, serve } from 'holdfast/server';
 import { systemClock } from '../../dist/core/clock.js';
 import { Emitter } from '../../dist/core/events.js';
 import { systemRandom } from '../../dist/core/random.js';
+import { open } from '../../dist/index.js';
+import { createApp, serve } from '../../dist/server/index.js';
 import { openStore } from '../../dist/store/open-store.js';
 import { Log } from '../../dist/telemetry/log.js';
 import { say } from './parent.mjs';

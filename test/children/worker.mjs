@@ -9,10 +9,11 @@
 //   {"verb": "intents.advance", "saying": "RUNNING", "when": "before" | "after", "signal": "SIGKILL" | "SIGSTOP"}
 //
 // at the first call of that verb that has the text in what it is given.
-import { open } from 'holdfast';
+
 import { systemClock } from '../../dist/core/clock.js';
 import { Emitter } from '../../dist/core/events.js';
 import { systemRandom } from '../../dist/core/random.js';
+import { open } from '../../dist/index.js';
 import { openStore } from '../../dist/store/open-store.js';
 import { obey, say, tellUnhandled } from './parent.mjs';
 

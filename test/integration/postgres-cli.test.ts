@@ -6,7 +6,7 @@ import {
   startPostgres,
 } from '../support/postgres-server.ts';
 
-const BIN = new URL('../../dist/cli/bin.js', import.meta.url).pathname;
+const BIN = new URL('../../dist/lib/cli/bin.js', import.meta.url).pathname;
 let server: PostgresServer;
 beforeAll(async () => {
   server = await startPostgres(postgresPrograms() ?? '', { isDurable: true });

@@ -43,8 +43,8 @@ function compiled(): ts.Program {
 it("a program for redlock 5 compiles with holdfast/redlock by changing the import, and ours needs nobody else's types", () => {
   const program = compiled();
   const sources = program.getSourceFiles();
-  const ours = sources.filter(({ fileName }) => fileName.startsWith(`${ROOT}dist/redlock/`));
-  expect(ours.map(({ fileName }) => fileName)).toContain(`${ROOT}dist/redlock/index.d.ts`);
+  const ours = sources.filter(({ fileName }) => fileName.startsWith(`${ROOT}dist/lib/redlock/`));
+  expect(ours.map(({ fileName }) => fileName)).toContain(`${ROOT}dist/lib/redlock/index.d.ts`);
   expect(sources.map(({ fileName }) => fileName)).toContain(
     `${ROOT}node_modules/redlock/dist/index.d.ts`,
   );

@@ -37,10 +37,11 @@ export class Consumer {
     mkdirSync(this.installed, { recursive: true });
     const unpack = ['xzf', packedPackage().tarball, '--strip-components=1', '-C', this.installed];
     execFileSync('tar', unpack);
-    const { dependencies } = JSON.parse(
+    const { dependencies, optionalDependencies } = JSON.parse(
       readFileSync(join(this.installed, 'package.json'), 'utf8'),
-    ) as { dependencies: Record<string, string> };
-    for (const name of [...Object.keys(dependencies), ...others]) this.#link(name);
+    ) as Record<'dependencies' | 'optionalDependencies', Record<string, string>>;
+    const all = { ...dependencies, ...optionalDependencies };
+    for (const name of [...Object.keys(all), ...others]) this.#link(name);
   }
 
   /** Where the package is. */

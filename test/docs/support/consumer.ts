@@ -19,7 +19,7 @@ export const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const PACKAGES = [
   ...['@electric-sql/pglite', '@hono/node-server', '@opentelemetry/api'],
   ...['@opentelemetry/sdk-trace-node', '@types/express', '@types/node', '@types/pg', 'express'],
-  ...['hono', 'ioredis', 'pg', 'pino', 'redis', 'redis-semaphore', 'redlock', 'typescript'],
+  ...['hono', 'ioredis', 'pg', 'redis', 'redis-semaphore', 'redlock', 'typescript'],
   ...['vitest', 'zod'],
 ];
 
@@ -54,7 +54,7 @@ export class Consumer {
       symlinkSync(target, join(modules, name), 'dir');
     }
     const shim = join(this.bin, 'holdfast');
-    writeFileSync(shim, SHIM(join(ROOT, 'dist/cli/bin.js')));
+    writeFileSync(shim, SHIM(join(ROOT, 'dist/lib/cli/bin.js')));
     chmodSync(shim, 0o755);
   }
 

@@ -9,7 +9,7 @@ import { atExit, killAtExit } from '../../support/process.ts';
 import { until, within } from '../../support/until.ts';
 
 const path = (from: string) => fileURLToPath(new URL(from, import.meta.url));
-export const BIN = path('../../../dist/cli/bin.js');
+export const BIN = path('../../../dist/lib/cli/bin.js');
 const TICKER = path('../../children/ticker.mjs');
 const END_DEADLINE_MS = 20_000;
 

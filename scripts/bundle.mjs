@@ -1,0 +1,159 @@
+/** Bundles what is published: few files, names and comments kept, each class once for all entries. */
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join, posix, relative } from 'node:path';
+import { rolldown } from 'rolldown';
+
+/** What users import, and the command. */
+const ENTRIES = ['index', 'client/index', 'redlock/index', 'server/index', 'testing/index'];
+const COMMAND = 'cli/bin';
+/** A process of its own. It shares nothing, so it has a bundle of its own, which loads nothing else. */
+const SUPERVISOR = 'worker/supervisor/supervisor';
+/** All that one of these loads is one file, without what an earlier one has. */
+const CHUNKS = [
+  ['client', 'client/index'],
+  ['holdfast', 'index'],
+  ['redis-store', 'store/redis/redis-store'],
+  ['sqlite-store', 'store/sqlite/sqlite-store'],
+  ['postgres-store', 'store/postgres/postgres-store'],
+  ['config-schema', 'config-schema'],
+  ['server', 'server/index'],
+  ['testing', 'testing/index'],
+  ['command', 'cli/main'],
+];
+/** Packages whose objects no user ever meets: they come along, with their licences. */
+const BUNDLED = ['commander', 'prom-client'];
+const IMPORT = /^(?:import|export)\b[^;'"]*?['"](\.[^'"]+\.js)['"]/gm;
+const HERE = 'holdfast-module:';
+
+/** Bundles the modules in `from` into `to`. */
+export async function bundle({ from, to, version }) {
+  const at = (name) => join(from, `${name}.js`);
+  const sets = new Map(CHUNKS.map(([name, entry]) => [name, reachable(at(entry), IMPORT)]));
+  // The command loads no server before it needs one.
+  const shared = [...sets.get('server')].filter((id) => sets.get('command').has(id));
+  sets.set('shared', new Set(shared));
+  const names = ['client', 'holdfast', 'shared', ...sets.keys()];
+  const groups = [...new Set(names)].map((name, i, all) => {
+    return { name, test: (id) => sets.get(name).has(id), priority: all.length - i };
+  });
+  const licences = new Map();
+  const plugins = [ownPlaces(from, version), collectLicences(licences)];
+  const input = Object.fromEntries([...ENTRIES, COMMAND].map((name) => [name, at(name)]));
+  await write({ from, input, plugins, to, codeSplitting: { groups } });
+  await write({ from, input: { [SUPERVISOR]: at(SUPERVISOR) }, plugins, to, codeSplitting: false });
+  chmodSync(join(to, `${COMMAND}.js`), 0o755);
+  copyDeclarations(from, to);
+  copyOthers(from, to);
+  writeFileSync(join(to, 'LICENSES.txt'), [...licences.values()].join('\n\n'));
+}
+
+async function write({ from, input, plugins, to, codeSplitting }) {
+  const isBundled = (id) => BUNDLED.includes(id);
+  const build = await rolldown({
+    input,
+    plugins,
+    cwd: from,
+    platform: 'node',
+    external: (id, importer) =>
+      !/^[./]/.test(id) && !isBundled(id) && !/node_modules/.test(importer ?? ''),
+    // A bundle that is not what it should be is no bundle.
+    onLog: (_level, { code, message }) => {
+      // Two commands of one file: where each is loaded costs nothing.
+      if (code !== 'INEFFECTIVE_DYNAMIC_IMPORT') throw new Error(message);
+    },
+    treeshake: { moduleSideEffects: false },
+  });
+  await build.write({
+    dir: to,
+    format: 'esm',
+    codeSplitting,
+    entryFileNames: '[name].js',
+    chunkFileNames: 'chunks/[name].js',
+    minify: false,
+    minifyInternalExports: false,
+    keepNames: true,
+    comments: { legal: true, annotation: true, jsdoc: true },
+  });
+  await build.close();
+}
+
+/** The files that one loads, over the imports that the expression finds. */
+function reachable(file, expression, found = new Set()) {
+  if (found.has(file) || !existsSync(file)) return found;
+  found.add(file);
+  for (const [, path] of readFileSync(file, 'utf8').matchAll(expression))
+    reachable(join(dirname(file), path), expression, found);
+  return found;
+}
+
+/** Modules find files beside them. In a chunk, each still finds those of its own folder. */
+function ownPlaces(from, version) {
+  return {
+    name: 'own-places',
+    transform(code, id) {
+      if (id === join(from, 'core/version.js'))
+        return `export function packageVersion() { return '${version}'; }`;
+      if (!id.startsWith(from) || !code.includes('import.meta.url')) return null;
+      const own = relative(from, id);
+      return code.replaceAll('import.meta.url', `'${HERE}${own}'`);
+    },
+    renderChunk(code, { fileName }) {
+      const quoted = new RegExp(`['"]${HERE}([^'"]+)['"]`, 'g');
+      return code.replace(quoted, (_, own) => {
+        const path = posix.relative(posix.dirname(fileName), own);
+        return `new URL('${path}', import.meta.url)`;
+      });
+    },
+  };
+}
+
+/** The licence of each package that something is taken from. */
+function collectLicences(licences) {
+  return {
+    name: 'licences',
+    load(id) {
+      const [folder] = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id) ?? [];
+      if (folder === undefined || licences.has(folder)) return;
+      const { name, version, license } = createRequire(import.meta.url)(`${folder}/package.json`);
+      const file = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each));
+      const text = file === undefined ? license : readFileSync(join(folder, file), 'utf8').trim();
+      licences.set(folder, `${name} ${version}\n\n${text}`);
+    },
+  };
+}
+
+/** Those that an entry leads to. */
+function copyDeclarations(from, to) {
+  const found = new Set();
+  const expression = /(?:from |import\()['"](\.[^'"]+?)\.[jt]s['"]/g;
+  const visit = (path) => {
+    const file = `${path}.d.ts`;
+    if (found.has(file)) return;
+    found.add(file);
+    for (const [, next] of readFileSync(file, 'utf8').matchAll(expression))
+      visit(join(dirname(file), next));
+  };
+  for (const entry of ENTRIES) visit(join(from, entry));
+  for (const file of found) copy(file, join(to, relative(from, file)));
+}
+
+/** Lua, SQL and the page. */
+function copyOthers(from, to) {
+  for (const path of readdirSync(from, { recursive: true, encoding: 'utf8' }))
+    if (/\.(lua|sql)$|^dashboard\/.*\.\w+$/.test(path) && !path.startsWith('lib/'))
+      copy(join(from, path), join(to, path));
+}
+
+function copy(file, target) {
+  mkdirSync(dirname(target), { recursive: true });
+  cpSync(file, target);
+}
