@@ -10,7 +10,7 @@ export const CHECKS = [
   {
     name: 'sqlite',
     about: 'the embedded store from several processes, with the SQLite that this Node has',
-    args: integration('sqlite-conformance', 'sqlite-processes', 'sqlite-faults'),
+    args: integration('sqlite-processes', 'sqlite-faults'),
   },
   {
     name: 'package',

@@ -1,5 +1,6 @@
 /**
- * SQLite itself, which one of two drivers brings: Node's own (`node:sqlite`), or the package libsql.
+ * SQLite itself, which one of two drivers brings: Node's own (`node:sqlite`), or the package
+ * libsql.
  *
  * A process uses one driver for all its files. Two SQLite libraries in one process would drop each
  * other's locks: the kernel releases every lock of a process on a file when that process closes any

@@ -14,7 +14,7 @@ export function libsqlDriver(): Driver {
   const Connection = require('libsql') as typeof Libsql;
   return {
     name: 'libsql',
-    open: (path) => new LibsqlDatabase(new Connection(path, { timeout: 0 })),
+    open: (path) => new LibsqlConnection(new Connection(path, { timeout: 0 })),
     execAside,
     shortLogBytes: 0,
   };
@@ -31,7 +31,7 @@ async function execAside(path: string, sql: string, lockWaitMs: number): Promise
   }
 }
 
-class LibsqlDatabase implements Database {
+class LibsqlConnection implements Database {
   readonly #db: Libsql.Database;
 
   constructor(db: Libsql.Database) {
@@ -43,7 +43,7 @@ class LibsqlDatabase implements Database {
   }
 
   prepare(sql: string): Statement {
-    return new LibsqlStatement(this.#db.prepare(sql));
+    return prepared(this.#db.prepare(sql));
   }
 
   exec(sql: string): void {
@@ -56,30 +56,17 @@ class LibsqlDatabase implements Database {
   }
 }
 
-class LibsqlStatement implements Statement {
-  readonly #statement: Libsql.Statement;
-  #isRaw = false;
-
-  constructor(statement: Libsql.Statement) {
-    this.#statement = statement;
-  }
-
-  run(values: readonly Value[]): number {
-    return this.#statement.run(values).changes;
-  }
-
-  row(values: readonly Value[]): Value[] | undefined {
-    return this.#raw().get(values) as Value[] | undefined;
-  }
-
-  rows(values: readonly Value[]): Value[][] {
-    return this.#raw().all(values) as Value[][];
-  }
-
-  /** Only a statement that returns rows may be raw. */
-  #raw(): Libsql.Statement {
-    if (!this.#isRaw) this.#statement.raw();
-    this.#isRaw = true;
-    return this.#statement;
-  }
+/** Only a statement that returns rows may be raw, which gives them as arrays. */
+function prepared(statement: Libsql.Statement): Statement {
+  let isRaw = false;
+  const raw = () => {
+    if (!isRaw) statement.raw();
+    isRaw = true;
+    return statement;
+  };
+  return {
+    run: (values) => statement.run(values).changes,
+    row: (values) => raw().get(values) as Value[] | undefined,
+    rows: (values) => raw().all(values) as Value[][],
+  };
 }

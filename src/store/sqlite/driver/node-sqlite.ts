@@ -32,7 +32,7 @@ export function nodeDriver(): Driver | null {
   if (sqlite === undefined) return null;
   return {
     name: 'node',
-    open: (path) => new NodeDatabase(new sqlite.DatabaseSync(path)),
+    open: (path) => new NodeConnection(new sqlite.DatabaseSync(path)),
     execAside,
     shortLogBytes: SHORT_LOG_BYTES,
   };
@@ -77,7 +77,7 @@ function execAside(path: string, sql: string, lockWaitMs: number): Promise<void>
   });
 }
 
-class NodeDatabase implements Database {
+class NodeConnection implements Database {
   readonly #db: NodeDatabaseSync;
   /** What Node before 22.16 cannot say. SQLite itself may have rolled back since. */
   #hasBegun = false;
@@ -91,7 +91,7 @@ class NodeDatabase implements Database {
   }
 
   prepare(sql: string): Statement {
-    return new NodeStatement(this.#db.prepare(sql));
+    return prepared(this.#db.prepare(sql));
   }
 
   exec(sql: string): void {
@@ -105,32 +105,19 @@ class NodeDatabase implements Database {
   }
 }
 
-class NodeStatement implements Statement {
-  readonly #statement: NodeStatementSync;
-  readonly #hasArrays: boolean;
-
-  constructor(statement: NodeStatementSync) {
-    this.#statement = statement;
-    this.#hasArrays = statement.setReturnArrays !== undefined;
-    statement.setReturnArrays?.(true);
-  }
-
-  run(values: readonly Value[]): number {
-    return Number(this.#statement.run(...values).changes);
-  }
-
-  row(values: readonly Value[]): Value[] | undefined {
-    const row = this.#statement.get(...values);
-    return row === undefined ? undefined : this.#columns(row);
-  }
-
-  rows(values: readonly Value[]): Value[][] {
-    const rows = this.#statement.all(...values);
-    return this.#hasArrays ? (rows as Value[][]) : rows.map((row) => this.#columns(row));
-  }
-
-  /** Node before 22.16 returns objects. Two columns of one name would be one there. */
-  #columns(row: unknown): Value[] {
-    return this.#hasArrays ? (row as Value[]) : Object.values(row as Record<string, Value>);
-  }
+/** Node before 22.16 returns objects. Two columns of one name would be one there. */
+function prepared(statement: NodeStatementSync): Statement {
+  statement.setReturnArrays?.(true);
+  const columns =
+    statement.setReturnArrays === undefined
+      ? (row: unknown) => Object.values(row as Record<string, Value>)
+      : (row: unknown) => row as Value[];
+  return {
+    run: (values) => Number(statement.run(...values).changes),
+    row: (values) => {
+      const row = statement.get(...values);
+      return row === undefined ? undefined : columns(row);
+    },
+    rows: (values) => statement.all(...values).map(columns),
+  };
 }

@@ -73,9 +73,9 @@ export class SqliteConnection {
   }
 
   /**
-   * A driver may close the file only after the last statement was garbage-collected. So the statements
-   * are dropped. The lock is released first: an open transaction would block other processes until
-   * then.
+   * A driver may close the file only after the last statement was garbage-collected. So the
+   * statements are dropped. The lock is released first: an open transaction would block other
+   * processes until then.
    */
   close(): void {
     this.rolledBack();
