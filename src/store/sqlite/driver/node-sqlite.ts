@@ -38,7 +38,7 @@ export function nodeDriver(): Driver | null {
   };
 }
 
-/** Node 22 warns that the module is experimental, at whoever reads the output of a command. */
+/** Node 22 warns that the module is experimental. The output of a command is for its results. */
 function quietly<T>(load: () => T): T {
   const { emitWarning } = process;
   process.emitWarning = () => {};
