@@ -50,7 +50,9 @@ describe('what is run on each', () => {
   it('is all of it, or what was asked for', () => {
     expect(chosenChecks()).toEqual(CHECKS);
     expect(chosenChecks('smoke,unit').map(({ name }) => name)).toEqual(['unit', 'smoke']);
-    expect(() => chosenChecks('units')).toThrow(`no check 'units': --check takes unit, sqlite, package`);
+    expect(() => chosenChecks('units')).toThrow(
+      `no check 'units': --check takes unit, sqlite, package`,
+    );
   });
 
   it('are tests that are there', () => {
