@@ -1,0 +1,195 @@
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { FaultProxy } from '../../testing/fakes/fault-proxy.ts';
+import { Child } from '../support/child.ts';
+import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { requirePrograms, thisMachine } from '../support/require-redis.ts';
+import { until } from '../support/until.ts';
+import { type Api, type ApiOptions, startApi, WRITER } from './support/api.ts';
+import { leaveNothingBehind } from './support/holdfasts.ts';
+
+leaveNothingBehind();
+
+const path = (from: string) => fileURLToPath(new URL(from, import.meta.url));
+/** Short enough for a test, long enough for a busy machine: a client asks for at least a second. */
+const TTL_S = 3;
+const DEADLINE_MS = 30_000;
+
+interface Language {
+  readonly name: string;
+  readonly command: readonly string[];
+}
+
+const LANGUAGES: readonly Language[] = [
+  { name: 'Python', command: ['python3', path('../children/http-lease.py')] },
+];
+
+/** A program in another language with one lease. */
+class Program implements AsyncDisposable {
+  readonly #child: Child;
+
+  constructor({ name, command: [file = '', ...args] }: Language, urls: string[], key: string) {
+    const all = [...args, urls.join(','), WRITER.token, key];
+    this.#child = new Child(name, spawn(file, all, { stdio: 'pipe' }));
+  }
+
+  async tell(line: string, event: string): Promise<Record<string, unknown>> {
+    this.#child.send(line);
+    return this.#child.next(event, DEADLINE_MS);
+  }
+
+  next(event: string): Promise<Record<string, unknown>> {
+    return this.#child.next(event, DEADLINE_MS);
+  }
+
+  acquire({ wait = 0 } = {}): Promise<Record<string, unknown>> {
+    return this.tell(`acquire ${TTL_S} ${wait}`, 'acquired');
+  }
+
+  /** Granted or refused at once. */
+  async attempt(): Promise<Record<string, unknown>> {
+    this.#child.send(`acquire ${TTL_S} 0`);
+    return this.#child.next(({ event }) => event === 'acquired' || event === 'failed');
+  }
+
+  freeze(): Promise<void> {
+    return this.#child.freeze();
+  }
+
+  thaw(): Promise<void> {
+    return this.#child.thaw();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#child.kill();
+  }
+}
+
+describe.concurrent.each(LANGUAGES)('a lease of a program in $name', (language) => {
+  let redis: RedisServer;
+  beforeAll(async () => {
+    requirePrograms(thisMachine, ['curl']);
+    redis = await startRedis();
+  });
+  afterAll(() => redis?.stop());
+
+  const serve = (options: Partial<ApiOptions> = {}): Promise<Api> =>
+    startApi({ url: redis.url, ...options });
+  const program = (key: string, ...apis: { url: string }[]) =>
+    new Program(
+      language,
+      apis.map(({ url }) => url),
+      key,
+    );
+  /** The next holder, in the same language, over a server that works. When it was granted. */
+  const successor = async (key: string, api: Api) => {
+    const next = program(key, api);
+    const grant = await next.acquire({ wait: 3 * TTL_S });
+    return { next, at: Number(grant.at), fence: Number(grant.fence) };
+  };
+
+  it('B-27 B-26 ends before the next holder has it if its server freezes', async () => {
+    await using frozen = await serve();
+    await using other = await serve();
+    await using holder = program('frozen', frozen);
+    const { fence } = await holder.acquire();
+    await holder.tell('watch', 'watching');
+    await frozen.child.freeze();
+    const { next, at, fence: higher } = await successor('frozen', other);
+    await using _ = next;
+    const { lastHeldAt } = await holder.next('over');
+    expect(Number(lastHeldAt)).toBeLessThan(at);
+    expect(higher).toBeGreaterThan(Number(fence));
+    await frozen.child.thaw();
+  });
+
+  it('B-27 continues over another server if its own is killed', async () => {
+    await using killed = await serve();
+    await using other = await serve();
+    await using holder = program('killed', killed, other);
+    const { fence } = await holder.acquire();
+    await killed.child.kill();
+    // Longer than a TTL: only renewals over the other server keep it.
+    const { isHeld } = await holder.tell(`block ${2 * TTL_S}`, 'answer');
+    expect(isHeld).toBe(true);
+    const { body } = await other.get('/api/v3/leases/killed');
+    expect(body).toMatchObject({ state: 'held', fence: String(fence) });
+    expect(await holder.tell('release', 'released')).toMatchObject({ released: true });
+  });
+
+  it('B-27 ends in time if its only server is killed', async () => {
+    await using killed = await serve();
+    await using other = await serve();
+    await using holder = program('alone', killed);
+    await holder.acquire();
+    await holder.tell('watch', 'watching');
+    await killed.child.kill();
+    const { next, at } = await successor('alone', other);
+    await using _ = next;
+    expect(Number((await holder.next('over')).lastHeldAt)).toBeLessThan(at);
+  });
+
+  it('B-27 ends in time over a half-open connection', async () => {
+    await using api = await serve();
+    const target = { host: '127.0.0.1', port: Number(new URL(api.url).port) };
+    await using proxy = await FaultProxy.start({ target });
+    await using holder = program('half-open', { url: `http://127.0.0.1:${proxy.port}` });
+    await holder.acquire();
+    await holder.tell('watch', 'watching');
+    await proxy.halfOpen();
+    const { next, at } = await successor('half-open', api);
+    await using _ = next;
+    expect(Number((await holder.next('over')).lastHeldAt)).toBeLessThan(at);
+  });
+
+  it('B-27 is over for a program that was frozen for longer than the TTL, before it does anything', async () => {
+    await using api = await serve();
+    await using holder = program('sleeper', api);
+    await holder.acquire();
+    await holder.freeze();
+    const { next } = await successor('sleeper', api);
+    await using _ = next;
+    await holder.thaw();
+    expect(await holder.tell('ask', 'answer')).toMatchObject({ isHeld: false });
+    expect(await next.tell('ask', 'answer')).toMatchObject({ isHeld: true });
+  });
+
+  it('B-27 is kept while the thread that works is blocked', async () => {
+    await using api = await serve();
+    await using holder = program('blocked', api);
+    await holder.acquire();
+    expect(await holder.tell(`block ${2 * TTL_S}`, 'answer')).toMatchObject({ isHeld: true });
+  });
+
+  it('B-27 has one holder of two that race, and passes to the other with a release', async () => {
+    await using api = await serve();
+    await using a = program('race', api);
+    await using b = program('race', api);
+    const outcomes = await Promise.all([a, b].map((one) => one.attempt()));
+    expect(outcomes.map(({ event }) => event).sort()).toEqual(['acquired', 'failed']);
+    expect(outcomes.find(({ event }) => event === 'failed')).toMatchObject({ code: 'LEASE_HELD' });
+    const [winner, loser] = outcomes[0]?.event === 'acquired' ? [a, b] : [b, a];
+    const waiting = loser.acquire({ wait: 3 * TTL_S });
+    await winner.tell('release', 'released');
+    const fences = outcomes.map(({ fence }) => Number(fence ?? 0));
+    expect(Number((await waiting).fence)).toBeGreaterThan(Math.max(...fences));
+    expect(await winner.tell('ask', 'answer')).toMatchObject({ isHeld: false });
+  });
+
+  it('B-27 is not granted in a quarantine, and is granted to one that waits for its end', async () => {
+    const forgetful = await startRedis();
+    await using api = await serve({ url: forgetful.url, quarantine: 'on', maxTtl: '8s' });
+    await using holder = program('quarantined', api);
+    await holder.acquire({ wait: 20 });
+    await holder.tell('release', 'released');
+    // It keeps nothing on disk: whoever held a lease may still act.
+    await forgetful.kill();
+    await forgetful.restart();
+    const isRefused = async () => (await holder.attempt()).code === 'STORE_QUARANTINED';
+    await until(isRefused, { what: 'the quarantine', deadlineMs: DEADLINE_MS });
+    const grant = await holder.acquire({ wait: 20 });
+    expect(grant).toMatchObject({ isHeld: true });
+    await forgetful.stop();
+  });
+});
