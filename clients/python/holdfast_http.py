@@ -102,7 +102,7 @@ class Lease:
             body = {"holder": self.holder, "ttl": _ms(self.ttl), "wait": _ms(wait)}
             sent = _now()
             try:
-                grant = self._client.post(self._path, body, self._timeout + wait)
+                grant = self._client.post(self._path, body, min(5.0, self.ttl / 2) + wait)
                 break
             except (HoldfastError, OSError) as error:
                 code = getattr(error, "code", None)
