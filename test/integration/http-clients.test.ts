@@ -1,15 +1,30 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FaultProxy } from '../../testing/fakes/fault-proxy.ts';
 import { Child, type Message } from '../support/child.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
-import { requirePrograms, thisMachine } from '../support/require-redis.ts';
+import { install, pathOf, thisMachine } from '../support/require-redis.ts';
 import { until } from '../support/until.ts';
 import { type Api, type ApiOptions, startApi, WRITER } from './support/api.ts';
 import { leaveNothingBehind } from './support/holdfasts.ts';
 
 leaveNothingBehind();
+beforeAll(() => {
+  for (const [program, debian] of PROGRAMS)
+    if (pathOf(program, process.env.PATH) === undefined) install(thisMachine, [debian]);
+}, 300_000);
+afterAll(() => rmSync(FOLDER, { recursive: true, force: true }));
+
+/** What the programs need, and the Debian packages that have it. */
+const PROGRAMS = [
+  ['python3', 'python3'],
+  ['curl', 'curl'],
+  ['go', 'golang-go'],
+] as const;
 
 const path = (from: string) => fileURLToPath(new URL(from, import.meta.url));
 /** Short enough for a test, long enough for a busy machine: a client asks for at least a second. */
@@ -22,9 +37,13 @@ interface Language {
   readonly command: readonly string[];
 }
 
+/** The Go program is built here. */
+const FOLDER = mkdtempSync(join(tmpdir(), 'holdfast-go-'));
+
 const LANGUAGES: readonly Language[] = [
   { name: 'Python', command: ['python3', path('../children/http-lease.py')] },
   { name: 'Bash', command: ['bash', path('../children/http-lease.sh')] },
+  { name: 'Go', command: [join(FOLDER, 'http-lease')] },
 ];
 
 /** A program in another language with one lease, in a process group of its own. */
@@ -81,9 +100,9 @@ const STORIES = { concurrent: true, timeout: TEST_DEADLINE_MS };
 describe.each(LANGUAGES)('a lease of a program in $name', STORIES, (language) => {
   let redis: RedisServer;
   beforeAll(async () => {
-    requirePrograms(thisMachine, ['curl']);
+    if (language.name === 'Go') buildGo();
     redis = await startRedis();
-  });
+  }, DEADLINE_MS * 3);
   afterAll(() => redis?.stop());
 
   const serve = (options: Partial<ApiOptions> = {}): Promise<Api> =>
@@ -205,3 +224,22 @@ describe.each(LANGUAGES)('a lease of a program in $name', STORIES, (language) =>
     await forgetful.stop();
   });
 });
+
+/** Offline, with a cache of its own: a module that needs another one fails. */
+function buildGo(): void {
+  const module = join(FOLDER, 'src');
+  mkdirSync(module);
+  cpSync(path('../children/http-lease.go'), join(module, 'main.go'));
+  const replace = `replace holdfast => ${path('../../clients/go')}`;
+  const require = 'require holdfast v0.0.0';
+  writeFileSync(join(module, 'go.mod'), `module story\n\ngo 1.19\n\n${require}\n\n${replace}\n`);
+  const env = {
+    ...process.env,
+    GOPROXY: 'off',
+    GOFLAGS: '-mod=mod',
+    GOCACHE: join(FOLDER, 'cache'),
+  };
+  const args = ['build', '-o', join(FOLDER, 'http-lease'), '.'];
+  const { status, stderr } = spawnSync('go', args, { cwd: module, env, encoding: 'utf8' });
+  if (status !== 0) throw new Error(`go build failed: ${stderr}`);
+}
