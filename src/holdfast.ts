@@ -22,6 +22,7 @@ import { type AcquireResult, type HeldContext, Leases } from './lease/leases.ts'
 import { type OnceOptions, type OnceResult, once } from './lease/once.ts';
 import { type AcquireOptions, checkAcquireOptions } from './lease/options.ts';
 import { Pool, type PoolOptions } from './lease/pool/pool.ts';
+import { RemoteLeases } from './lease/remote-leases.ts';
 import type { RevokeOptions, RevokeResult } from './lease/revocation.ts';
 import { leaseAttributes, tracedAcquire, tracedWork } from './lease/spans.ts';
 import { LEASE_CLASSES, type LeaseClassName } from './lease/timings.ts';
@@ -280,6 +281,11 @@ export class Holdfast implements AsyncDisposable {
    */
   get sessions(): TargetStore {
     return this.targets;
+  }
+
+  /** Leases of holders in other programs: what the HTTP API calls. This instance renews none. */
+  get remoteLeases(): RemoteLeases {
+    return new RemoteLeases(this.#rt, this.#leases);
   }
 
   /** The number of leases that this instance holds. */

@@ -200,6 +200,26 @@ export class LeaseLostError extends defineError(
 ) {}
 
 /**
+ * A request over HTTP names a holder and a fence that the store does not, or no longer, name.
+ * `current` has the key now; null if it is free or blocked.
+ */
+export class LeaseNotHeldError extends defineError(
+  'LEASE_NOT_HELD',
+  'lost',
+)<{
+  key: string;
+  holder: string;
+  fence: number;
+  current: string | null;
+  currentFence: number;
+}>(
+  ({ key, holder, fence, current, currentFence }) =>
+    `'${holder}' does not hold lease '${key}' with fence ${fence}: ` +
+    `${current === null ? 'it is free or blocked' : `'${current}' holds it`}, ` +
+    `and its last fence is ${currentFence}. Stop the work under it, and acquire it again.`,
+) {}
+
+/**
  * The wall clock jumped past the deadline: the host may have slept through it. A renewal has been
  * sent.
  */

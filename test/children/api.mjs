@@ -1,7 +1,8 @@
 // One process of the HTTP interface: opens a store, serves the app on it, and logs on stderr. The first line on its stdin,
 // when it has said that it is loaded, says how, since what it says may be secret:
 //
-//   {"url": …, "prefix": …, "intents": …, "app": …, "dies": "before the step" | "after the step"}
+//   {"url": …, "prefix": …, "intents": …, "app": …, "dies": "before the step" | "after the step",
+//    "quarantine": "on" | "off", "maxTtl": …}
 //
 // `intents` and `app` are given to the library as they are. With `dies` the process ends with SIGKILL around the first start
 // that it has the store take, in place of an answer. SIGTERM closes it in order.
@@ -13,6 +14,7 @@ import { systemRandom } from '../../dist/core/random.js';
 import { open } from '../../dist/index.js';
 import { createApp, serve } from '../../dist/server/index.js';
 import { openStore } from '../../dist/store/open-store.js';
+import { readMaxTtl } from '../../dist/store/port/keyspaces.js';
 import { Log } from '../../dist/telemetry/log.js';
 import { say } from './parent.mjs';
 
@@ -20,10 +22,12 @@ const die = () => process.kill(process.pid, 'SIGKILL');
 
 say({ event: 'loaded' });
 const [line] = await once(createInterface({ input: process.stdin }), 'line');
-const { url, prefix = '', intents, app: settings, dies } = JSON.parse(line);
+const { url, prefix = '', intents, app: settings, dies, ...opened } = JSON.parse(line);
+const { quarantine = 'off', maxTtl } = opened;
 
 const opening = { clock: systemClock, random: systemRandom, events: new Emitter() };
-const { store } = await openStore(url, { ...opening, prefix, quarantine: 'off' });
+const maxTtls = maxTtl === undefined ? {} : { maxTtls: readMaxTtl(maxTtl) };
+const { store } = await openStore(url, { ...opening, ...maxTtls, prefix, quarantine });
 
 async function start(request, call) {
   if (dies === 'before the step') die();

@@ -86,6 +86,20 @@ export const PROBLEMS = {
     when: 'A request tried to pause, resume or delete a session that an intent started.',
     advice: 'Send an intent of type `stream.stop` with the session’s id.',
   },
+  'lease-held': {
+    status: 409,
+    title: 'Another holder has the lease',
+    when: 'A client asked for a lease whose key is held, or blocked after a revocation.',
+    advice:
+      '`holder`, `fence` and `expiresInMs` say who has it and for how long. Try again after `Retry-After`, or pass `wait`.',
+  },
+  'lease-not-held': {
+    status: 409,
+    title: 'The lease is no longer held',
+    when: 'A client renewed or transferred a lease that has expired, was released or revoked, or belongs to another holder by now.',
+    advice:
+      'Stop the work under the lease, then acquire it again. `current` and `currentFence` say who has the key now.',
+  },
   'lease-busy': {
     status: 409,
     title: 'Another session has the channel',
@@ -141,9 +155,9 @@ export const PROBLEMS = {
   'store-quarantined': {
     status: 503,
     title: 'The store grants no leases yet',
-    when: 'The API takes leases itself (`HOLDFAST_V3_API_LEASES`), and the store has just started or has lost data. It may have lost leases that are still held, so it grants none during the quarantine. Nothing was started.',
+    when: 'A request needs a new lease, and the store has just started or has lost data. It may have lost leases that are still held, so it grants none during the quarantine. Nothing was changed.',
     advice:
-      'Try again after `Retry-After`, when the quarantine ends. With the flag off, which is the default, intents are accepted during the quarantine.',
+      'Try again after `Retry-After`, when the quarantine ends. Leases that are held can be renewed. Intents need no lease unless `HOLDFAST_V3_API_LEASES` is on.',
   },
   'outcome-unknown': {
     status: 503,

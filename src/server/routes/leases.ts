@@ -1,37 +1,20 @@
 /** Leases in the store: list them, get one, revoke one. */
 import { z } from 'zod';
-import { isForeignText, isName, NAME_RULE } from '../../core/ids.ts';
-import { MAX_FENCE } from '../../lease/fence.ts';
+import { isForeignText } from '../../core/ids.ts';
 import { jsonFacts } from '../../telemetry/facts.ts';
 import { type Route, routeGroup } from '../http/route.ts';
 import type { ServerContext } from '../server-context.ts';
 import { holderNames } from './holder-names.ts';
+import { fenceSchema, keyParams, meantFenceSchema } from './json/lease-input.ts';
 import { CURSOR_RULE, reasonSchema } from './json/schemas.ts';
 
 const leaseRoute = routeGroup({ group: 'leases', tenants: 'no' });
 const PATH = '/api/v3/leases';
-const KEY_RULE = `a key is ${NAME_RULE}`;
 const MAX_CURSOR_BYTES = 1_024;
 
-const fenceSchema = z.string().meta({
-  pattern: '^\\d+$',
-  description:
-    'A decimal number as text: it exceeds the precision of numbers in some JSON parsers.',
-});
-const FENCE_RULE = 'must be a fence: a decimal number as text';
-const meantFenceSchema = z
-  .string({ error: FENCE_RULE })
-  .regex(/^\d{1,16}$/, { error: FENCE_RULE })
-  .transform(Number)
-  .refine((fence) => fence <= MAX_FENCE, { error: FENCE_RULE });
 const expirySchema = z.number().int().nullable().meta({
   description: 'Milliseconds until it expires unless it is renewed; null: never.',
 });
-const keySchema = z.string().refine(isName, { error: KEY_RULE });
-const keyParams = z.strictObject({
-  key: keySchema.meta({ description: 'Percent-encoded if it has slashes.' }),
-});
-
 const leaseSchema = z
   .object({
     key: z.string(),

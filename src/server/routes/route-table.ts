@@ -14,6 +14,7 @@ import { fleetRoutes } from './fleet.ts';
 import { healthRoutes } from './health.ts';
 import { historyRoutes } from './history.ts';
 import { intentRoutes } from './intents.ts';
+import { leaseHoldingRoutes } from './lease-holding.ts';
 import { leaseRoutes } from './leases.ts';
 import { memberRoutes } from './members.ts';
 import { pageRoutes } from './page.ts';
@@ -45,6 +46,7 @@ export function routeTable(
     fleetRoutes(server),
     targetRoutes(server),
     leaseRoutes(server),
+    leaseHoldingRoutes(server),
     workflowRoutes(server),
     deadLetterRoutes(server),
     slotRoutes(server),

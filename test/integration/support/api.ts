@@ -8,6 +8,9 @@ export interface ApiOptions {
   /** As a function where it says when something is over: it is asked once the process is about to serve. */
   readonly app?: AppSettings | (() => AppSettings);
   readonly dies?: 'before the step' | 'after the step';
+  /** Default off. */
+  readonly quarantine?: 'on' | 'off';
+  readonly maxTtl?: string;
 }
 
 type AppSettings = Readonly<Record<string, unknown>>;
