@@ -48,7 +48,7 @@ export class TimerHeap<E extends TimerEntry> {
     this.#arm();
   }
 
-  /** Schedules entries that are not scheduled. Many entries cost one pass over the heap. */
+  /** Schedules entries, or moves them. Many entries cost one pass over the heap. */
   scheduleAll(entries: readonly E[], dueAtMs: (entry: E) => number): void {
     if (entries.length < this.#heap.length / 8) {
       for (const entry of entries) this.schedule(entry, dueAtMs(entry));
@@ -56,6 +56,7 @@ export class TimerHeap<E extends TimerEntry> {
     }
     for (const entry of entries) {
       entry.dueAtMs = dueAtMs(entry);
+      if (entry.index >= 0) continue;
       entry.index = this.#heap.length;
       this.#heap.push(entry);
     }

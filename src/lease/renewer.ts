@@ -185,8 +185,7 @@ export class Renewer {
     if (!this.#keepalives.isCurrent(keepalive)) keepalive.retire();
     const { renewed, rest } = keepalive.endRenewal(reply, acknowledged, sent.sentAtMs);
     const againAtMs = sent.sentAtMs + jittered(renewEveryMs, random);
-    for (const tenure of renewed)
-      if (this.#timers.has(tenure)) this.#confirm(tenure, sent, againAtMs);
+    this.#confirmAll(renewed, sent, againAtMs);
     this.#slowDown(renewed.length);
     this.#emitRenewed(keepalive.policy, renewed.length, sent.sentAtMs);
     this.#renewRows(rest.filter((tenure) => this.#timers.has(tenure)));
@@ -277,7 +276,7 @@ export class Renewer {
     const vanished: Tenure[] = [];
     const forgotten: Tenure[] = [];
     const attached = new Map<Tenure, number>();
-    let confirmed = 0;
+    const confirmed: Tenure[] = [];
     for (let i = 0; i < chunk.length; i++) {
       const tenure = chunk[i] as Tenure;
       const reply = replies[i];
@@ -287,9 +286,8 @@ export class Renewer {
       } else if (reply?.kind === 'renewed') {
         if (keepFences) tenure.fenceKeptAtMs = sent.sentAtMs;
         tenure.endRenewal();
-        this.#confirm(tenure, sent, againAtMs);
+        confirmed.push(tenure);
         if (reply.version !== undefined) attached.set(tenure, reply.version);
-        confirmed++;
       } else if (
         reply?.kind === 'vanished' &&
         !reply.revoked &&
@@ -300,22 +298,29 @@ export class Renewer {
         this.#refuse(tenure, reply);
       }
     }
+    this.#confirmAll(confirmed, sent, againAtMs);
     // A listener may have released some of them meanwhile.
     for (const tenure of attached.keys()) if (!this.#timers.has(tenure)) attached.delete(tenure);
     attachTo?.attach(attached, sent.sentAtMs);
     if (vanished.length > 0) await this.#reassert(vanished, false);
     if (forgotten.length > 0) await this.#reassert(forgotten, true);
-    return confirmed;
+    return confirmed.length;
   }
 
-  #confirm(tenure: Tenure, sent: Confirmation, againAtMs: number): void {
+  /** The store has renewed them. */
+  #confirmAll(tenures: readonly Tenure[], sent: Confirmation, againAtMs: number): void {
     const { events } = this.#rt;
-    tenure.confirm(sent);
-    if (events.hasListener('lease.extended'))
-      events.emit('lease.extended', { ...tenure.facts, remainingMs: tenure.remainingMs() });
-    if (tenure.isOver) this.remove(tenure);
-    else if (this.#timers.has(tenure))
-      this.#timers.schedule(tenure, Math.min(againAtMs, tenure.deadlineMs));
+    const isHeard = events.hasListener('lease.extended');
+    for (const tenure of tenures) {
+      // A listener may have released some of them meanwhile.
+      if (!this.#timers.has(tenure)) continue;
+      tenure.confirm(sent);
+      if (isHeard)
+        events.emit('lease.extended', { ...tenure.facts, remainingMs: tenure.remainingMs() });
+      if (tenure.isOver) this.remove(tenure);
+    }
+    const held = tenures.filter((tenure) => this.#timers.has(tenure));
+    this.#timers.scheduleAll(held, ({ deadlineMs }) => Math.min(againAtMs, deadlineMs));
   }
 
   /** The store did not renew the tenure, or did not answer. */
@@ -379,7 +384,7 @@ export class Renewer {
         this.#refuse(tenure, undefined);
       } else if (replies[i] === 'reasserted') {
         tenure.endRenewal();
-        this.#confirm(tenure, sent, sent.sentAtMs + jittered(timings.renewEveryMs, random));
+        this.#confirmAll([tenure], sent, sent.sentAtMs + jittered(timings.renewEveryMs, random));
         // Removed while the request was in flight: the store now has a lease that is never renewed.
         if (!this.#timers.has(tenure)) this.#orphans.watch(tenure);
         else events.emit('lease.reasserted', tenure.facts);

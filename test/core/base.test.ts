@@ -72,6 +72,18 @@ describe('the agenda', () => {
     );
   });
 
+  it('moves many entries at once, whether they are scheduled or not', () => {
+    const agenda: TimerHeap<TimerEntry> = new TimerHeap(new FakeClock(), () => {});
+    const entries = Array.from({ length: 20 }, () => ({ dueAtMs: 0, index: -1 }));
+    for (const entry of entries.slice(0, 15)) agenda.schedule(entry, 1_000);
+    for (const some of [entries, entries.slice(0, 1)]) {
+      agenda.scheduleAll(some, (entry) => 100 - entries.indexOf(entry));
+      expect(agenda.size).toBe(20);
+    }
+    const inOrder = Array.from({ length: 20 }, () => agenda.takeFirst(100));
+    expect(inOrder).toEqual([...entries].reverse());
+  });
+
   it('takes every entry when it is due, not a millisecond later, however often it is rebuilt', async () => {
     const dues = fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1, maxLength: 80 });
     await fc.assert(

@@ -35,7 +35,7 @@ describe('the command line on PostgreSQL', () => {
     });
     expect(holdfast('', 'store', 'install', admin, '--grant', 'app')).toMatchObject({
       code: 0,
-      text: expect.stringMatching(/Installed version 3 in schema cli. Role app may use it/),
+      text: expect.stringMatching(/Installed version 4 in schema cli. Role app may use it/),
     });
     expect(holdfast(admin, 'store', 'install')).toMatchObject({ code: 0 });
     expect(

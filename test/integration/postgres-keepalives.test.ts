@@ -89,8 +89,7 @@ it('B-25 a tombstone lasts as long as a renewal that was in flight lets the hold
 
 it('B-25 a renewal that comes while a lease is detached waits, and is told', async () => {
   await other.query('BEGIN');
-  const request = { scope: '', tenures: [[key, 'h', fence]] };
-  await other.query('SELECT holdfast.lease_release($1)', [JSON.stringify(request)]);
+  await other.query(`SELECT holdfast.lease_release('', $1, '{h}', $2)`, [[key], [fence]]);
   const kept = keepAlive();
   await other.query('SELECT pg_sleep(0.1)');
   await other.query('COMMIT');

@@ -1,4 +1,6 @@
 -- The server: its clock, its era, and what an examination needs.
+-- A function that reads or writes a table is in PL/pgSQL, which plans a statement once for each session. One in plain SQL is
+-- planned again in each call (0.1 ms), unless it is a single expression, which becomes a part of its caller.
 
 -- Reads the clock at the moment of the call, never at the start of the transaction: a verb may have
 -- waited for a lock since then. Tests replace this function to move the clock.

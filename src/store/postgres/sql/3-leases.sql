@@ -101,93 +101,105 @@ END $$;
 -- Grants the keys that are new or free and that no transaction has locked. The first ask for a key
 -- counts. Returns the numbers of the asks that were granted, with their fences and keys.
 -- The time is read once, before any lock: no lock is waited for, and an earlier time grants less.
--- A plan is kept for as long as its session lives: it must not depend on how small the table once was.
-CREATE FUNCTION grant_free(scope text, asks json, ttl bigint, lowest bigint, OUT numbers int[], OUT fences bigint[], OUT keys text[])
-LANGUAGE plpgsql SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+-- LATERAL: each key is looked up by itself. A plan is kept for as long as its session lives: made for
+-- a table that is empty, any other join may read all of a large one for each key.
+CREATE FUNCTION grant_free(asked_keys text[], asked_holders text[], asked_floors bigint[], ttl bigint, lowest bigint,
+  OUT numbers int[], OUT fences bigint[], OUT granted text[])
+LANGUAGE plpgsql AS $$
 DECLARE
-  asked_numbers int[];
-  asked_keys text[];
-  asked_holders text[];
-  asked_floors bigint[];
   now bigint := clock_us();
+  sorted_keys text[];
+  sorted_numbers int[];
   new_keys text[];
   new_fences bigint[];
   at int := 1;
 BEGIN
-  SELECT array_agg(a.n), array_agg(a.key), array_agg(a.holder), array_agg(a.floor)
-  INTO asked_numbers, asked_keys, asked_holders, asked_floors FROM (
-    SELECT DISTINCT ON (x.key) x.* FROM (
-      SELECT n::int AS n, (scope || (e->>'key')) COLLATE "C" AS key, e->>'holder' AS holder,
-        greatest(coalesce((e->>'floor')::bigint, 0), lowest + 1) AS floor
-      FROM json_array_elements(asks) WITH ORDINALITY AS t(e, n)) x
-    ORDER BY x.key, x.n) a;
   WITH free AS (
-    SELECT l.ctid AS place, a.n, a.holder, a.floor
-    FROM unnest(asked_numbers, asked_keys, asked_holders, asked_floors) AS a(n, key, holder, floor) JOIN lease l ON l.key = a.key
-    WHERE l.keepalive IS NULL AND (l.holder IS NULL OR l.until <= now) ORDER BY l.key FOR UPDATE OF l SKIP LOCKED
+    SELECT a.n, a.holder, a.floor, l.place FROM (
+      SELECT DISTINCT ON (t.key COLLATE "C") t.n::int, t.key, t.holder, t.floor
+      FROM unnest(asked_keys, asked_holders, asked_floors) WITH ORDINALITY AS t(key, holder, floor, n)
+      ORDER BY t.key COLLATE "C", t.n) a,
+    LATERAL (
+      SELECT l.ctid AS place FROM lease l WHERE l.key = a.key AND l.keepalive IS NULL AND (l.holder IS NULL OR l.until <= now)
+      FOR UPDATE SKIP LOCKED) l
   ), taken_over AS (
     -- A row that has changed since the statement began is at another place: it is left to the caller.
-    UPDATE lease l SET holder = f.holder, fence = greatest(l.fence + 1, now, f.floor), until = now + ttl,
+    UPDATE lease l SET holder = f.holder, fence = greatest(l.fence + 1, now, f.floor, lowest + 1), until = now + ttl,
       revoked = false, offer = NULL, kept = now + fence_kept_us()
     FROM free f WHERE l.ctid = f.place AND l.keepalive IS NULL AND (l.holder IS NULL OR l.until <= now)
     RETURNING f.n, l.fence, l.key
   )
   SELECT coalesce(array_agg(n), '{}'), coalesce(array_agg(fence), '{}'), coalesce(array_agg(key), '{}')
-  INTO numbers, fences, keys FROM taken_over;
-  IF cardinality(numbers) = cardinality(asked_numbers) THEN RETURN; END IF;
+  INTO numbers, fences, granted FROM taken_over;
+  IF cardinality(numbers) = cardinality(asked_keys) THEN RETURN; END IF;
+  SELECT array_agg(a.key), array_agg(a.n) INTO sorted_keys, sorted_numbers FROM (
+    SELECT DISTINCT ON (t.key COLLATE "C") t.key, t.n::int FROM unnest(asked_keys) WITH ORDINALITY AS t(key, n)
+    ORDER BY t.key COLLATE "C", t.n) a;
   WITH made AS (
     INSERT INTO lease (key, holder, fence, until, kept)
-    SELECT a.key, a.holder, greatest(now, a.floor), now + ttl, now + fence_kept_us()
-    FROM unnest(asked_keys, asked_holders, asked_floors) AS a(key, holder, floor)
-    WHERE NOT EXISTS (SELECT FROM lease l WHERE l.key = a.key) ORDER BY a.key COLLATE "C"
+    SELECT a.key, asked_holders[a.n], greatest(now, asked_floors[a.n], lowest + 1), now + ttl, now + fence_kept_us()
+    FROM unnest(sorted_keys, sorted_numbers) AS a(key, n) ORDER BY a.key COLLATE "C"
     ON CONFLICT (key) DO NOTHING RETURNING key, fence
   )
   SELECT coalesce(array_agg(key ORDER BY key), '{}'), coalesce(array_agg(fence ORDER BY key), '{}') INTO new_keys, new_fences FROM made;
   FOR i IN 1..cardinality(new_keys) LOOP
-    WHILE asked_keys[at] <> new_keys[i] LOOP at := at + 1; END LOOP;
-    numbers := numbers || asked_numbers[at];
+    WHILE sorted_keys[at] <> new_keys[i] LOOP at := at + 1; END LOOP;
+    numbers := numbers || sorted_numbers[at];
     fences := fences || new_fences[i];
   END LOOP;
-  keys := keys || new_keys;
+  granted := granted || new_keys;
 END $$;
 
--- request: scope, ttl (ms), inbox, standbys, waits (whether one has waited), asks: [{key, holder, fence, floor, waited, bound}].
--- bound: how long the keyspace is in quarantine after a loss, in ms; 0 where quarantine is off.
--- A reply is a fence, [left ms] in a quarantine, or [holder, fence, left ms].
-CREATE FUNCTION lease_acquire(request text) RETURNS text LANGUAGE plpgsql
-SECURITY DEFINER SET search_path FROM CURRENT AS $$
+-- The asks are arrays: keys with their scope, holders, fences that holders present, floors, and how
+-- long each has waited, in µs. `quarantines`: how long the keyspace of each key is in quarantine after a
+-- loss, in µs; 0 where quarantine is off. An array of one value is of all asks; '{}': of none.
+-- Returns replies, with what an examination knows: a fence, [left ms] in a quarantine, or [holder, fence, left ms].
+CREATE FUNCTION lease_acquire(keys text[], holders text[], ttl bigint, standbys text, waiter text, quarantines bigint[],
+  presented bigint[], floors bigint[], waits bigint[]) RETURNS text LANGUAGE plpgsql
+SECURITY DEFINER SET search_path FROM CURRENT SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
-  q json := request;
-  scope text := q->>'scope';
-  ttl bigint := ((q->>'ttl')::float8 * 1000)::bigint;
   checked record;
   m marker;
   began text;
   a record;
   l lease;
-  now bigint;
+  now bigint := clock_us();
   minted bigint;
   is_own boolean;
   keeps boolean;
   deadline bigint;
   late int[] := '{}';
   todo int[];
-  replies json[] := array_fill(NULL::json, ARRAY[json_array_length(q->'asks')]);
+  replies json[];
   numbers int[];
   fences bigint[];
   granted text[];
 BEGIN
-  SELECT * INTO checked FROM check_era(q->>'standbys');
+  IF cardinality(keys) = 1 THEN
+    -- Most requests are for one key that is free, and no era has begun: one statement does it all.
+    UPDATE lease AS mine SET holder = holders[1], fence = greatest(mine.fence + 1, now, floors[1], mark.floor + 1), until = now + ttl,
+      revoked = false, offer = NULL, kept = now + fence_kept_us()
+    FROM marker AS mark WHERE mark.id = 1 AND mark.timeline = timeline() AND mark.synchronous = is_synchronous()
+      AND (mark.since IS NULL OR mark.since + quarantines[1] <= now)
+      -- As in `grant_free`.
+      AND mine.ctid = (SELECT f.ctid FROM lease f WHERE f.key = keys[1] AND f.keepalive IS NULL
+        AND (f.holder IS NULL OR f.until <= now) FOR UPDATE SKIP LOCKED)
+    RETURNING mine.fence, mark.era, mark.since INTO a;
+    IF FOUND THEN
+      IF waits <> '{}' THEN DELETE FROM line WHERE key = keys[1] AND inbox = waiter AND woken IS NOT NULL; END IF;
+      RETURN json_build_object('replies', ARRAY[a.fence], 'era', a.era, 'since', now - a.since, 'position', wal_position(),
+        'timeline', timeline());
+    END IF;
+  END IF;
+  replies := array_fill(NULL::json, ARRAY[cardinality(keys)]);
+  SELECT * INTO checked FROM check_era(standbys);
   m := checked.m;
   began := checked.began;
   -- Most keys of a batch are new or free: these are granted by two statements for all of them.
-  IF cardinality(replies) > 1 AND (m.since IS NULL OR NOT EXISTS (
-      SELECT FROM json_array_elements(q->'asks') AS e WHERE m.since + (e->>'bound')::bigint * 1000 > clock_us())) THEN
-    SELECT g.numbers, g.fences, g.keys INTO numbers, fences, granted FROM grant_free(scope, q->'asks', ttl, m.floor) g;
-    IF (q->>'waits')::boolean THEN
-      DELETE FROM line WHERE key = ANY (granted) AND inbox = scope || (q->>'inbox') AND woken IS NOT NULL;
-    END IF;
-    IF cardinality(numbers) = cardinality(replies) THEN
+  IF cardinality(keys) > 1 AND (m.since IS NULL OR m.since + (SELECT max(b) FROM unnest(quarantines) AS b) <= now) THEN
+    SELECT g.numbers, g.fences, g.granted INTO numbers, fences, granted FROM grant_free(keys, holders, floors, ttl, m.floor) g;
+    IF waits <> '{}' THEN DELETE FROM line WHERE key = ANY (granted) AND inbox = waiter AND woken IS NOT NULL; END IF;
+    IF cardinality(numbers) = cardinality(keys) THEN
       RETURN json_build_object('replies', (SELECT json_agg(f ORDER BY n) FROM unnest(numbers, fences) AS g(n, f)),
         'era', m.era, 'since', clock_us() - m.since, 'began', began, 'position', wal_position());
     END IF;
@@ -200,12 +212,9 @@ BEGIN
     EXIT WHEN (pass = 1 AND todo = '{}') OR (pass = 2 AND late = '{}');
     IF pass = 2 THEN deadline := clock_us() + patience_us(); END IF;
     FOR a IN
-      SELECT n::int AS n, scope || (e->>'key') AS key, e->>'holder' AS holder, (e->>'fence')::bigint AS fence,
-        coalesce((e->>'floor')::bigint, 0) AS floor, ((e->>'waited')::float8 * 1000)::bigint AS waited,
-        (e->>'bound')::bigint * 1000 AS bound
-      FROM json_array_elements(q->'asks') WITH ORDINALITY AS t(e, n)
-      WHERE n = ANY (CASE pass WHEN 1 THEN todo ELSE late END)
-      ORDER BY (scope || (e->>'key')) COLLATE "C", n
+      SELECT t.n::int AS n, t.key, t.holder, t.fence, coalesce(t.floor, 0) AS floor, t.waited, coalesce(t.bound, quarantines[1]) AS bound
+      FROM unnest(keys, holders, presented, floors, waits, quarantines) WITH ORDINALITY AS t(key, holder, fence, floor, waited, bound, n)
+      WHERE t.n = ANY (CASE pass WHEN 1 THEN todo ELSE late END) ORDER BY t.key COLLATE "C", t.n
     LOOP
       now := clock_us();
       SELECT * INTO l FROM lease WHERE key = a.key;
@@ -264,7 +273,7 @@ BEGIN
       IF l.holder IS NOT NULL AND l.until > now AND NOT is_own THEN
         IF a.waited IS NOT NULL THEN
           INSERT INTO line AS w (key, inbox, since, until)
-          VALUES (a.key, scope || (q->>'inbox'), now - a.waited, now + 2 * greatest(l.until - now, ttl))
+          VALUES (a.key, waiter, now - a.waited, now + 2 * greatest(l.until - now, ttl))
           ON CONFLICT (key, inbox) DO UPDATE SET until = greatest(w.until, excluded.until), woken = NULL,
             since = CASE WHEN w.woken IS NULL THEN w.since ELSE excluded.since END;
         END IF;
@@ -272,7 +281,7 @@ BEGIN
         CONTINUE;
       END IF;
       IF a.waited IS NOT NULL THEN
-        DELETE FROM line WHERE key = a.key AND inbox = scope || (q->>'inbox') AND woken IS NOT NULL;
+        DELETE FROM line WHERE key = a.key AND inbox = waiter AND woken IS NOT NULL;
       END IF;
       IF is_own AND l.fence = a.fence THEN
         UPDATE lease SET until = greatest(l.until, now + ttl), keepalive = NULL, kept = now + fence_kept_us() WHERE key = a.key;
@@ -453,35 +462,54 @@ BEGIN
   RETURN json_build_object('replies', to_json(replies), 'era', m.era, 'since', clock_us() - m.since, 'began', began);
 END $$;
 
--- request: scope, tenures: [[key, holder, fence]].
--- A reply is 0 (released), 1 (released, and a waiter was woken), or [holder, fence]: not held. Null for the replies: all 0.
-CREATE FUNCTION lease_release(request text) RETURNS text LANGUAGE plpgsql
+-- Frees one key. Returns false if the tenure does not hold it.
+CREATE FUNCTION release_one(name text, tenant text, presented bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE lease l SET holder = NULL, until = clock_us(), keepalive = NULL
+  WHERE l.key = name AND l.holder = tenant AND l.fence = presented AND (l.until > clock_us()
+    OR EXISTS (SELECT FROM keepalive a WHERE a.id = l.keepalive AND a.until > clock_us()));
+  RETURN FOUND;
+END $$;
+
+-- keys: with their scope. A reply is 0 (released), 1 (released, and a waiter was woken), or [holder, fence]: not held. Null for
+-- the replies: all 0.
+CREATE FUNCTION lease_release(in_scope text, keys text[], holders text[], fences bigint[]) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
-  q json := request;
-  in_scope text := q->>'scope';
-  keys text[];
-  holders text[];
-  fences bigint[];
-  numbers bigint[];
-  freed text[];
+  numbers int[] := '{}';
+  freed text[] := keys;
   woken text[] := '{}';
   hints json[] := '{}';
   added json[];
   one text;
   replies json;
 BEGIN
-  SELECT array_agg(in_scope || (e->>0)), array_agg(e->>1), array_agg((e->>2)::bigint)
-  INTO keys, holders, fences FROM json_array_elements(q->'tenures') AS t(e);
-  WITH mine AS (
-    SELECT l.key, h.n FROM unnest(keys, holders, fences) WITH ORDINALITY AS h(key, holder, fence, n) JOIN lease l ON l.key = h.key
-    WHERE l.holder = h.holder AND l.fence = h.fence AND (l.until > clock_us()
-      OR EXISTS (SELECT FROM keepalive a WHERE a.id = l.keepalive AND a.until > clock_us()))
-    ORDER BY l.key FOR NO KEY UPDATE OF l
-  ), gone AS (
-    UPDATE lease l SET holder = NULL, until = clock_us(), keepalive = NULL FROM mine WHERE l.key = mine.key RETURNING l.key, mine.n
-  )
-  SELECT coalesce(array_agg(n), '{}'), coalesce(array_agg(key), '{}') INTO numbers, freed FROM gone;
+  IF cardinality(keys) = 1 THEN
+    IF release_one(keys[1], holders[1], fences[1]) THEN
+      IF NOT EXISTS (SELECT FROM line WHERE key = keys[1]) THEN RETURN '{"replies":null,"hints":[]}'; END IF;
+      numbers := '{1}';
+    END IF;
+  ELSE
+    WITH mine AS (
+      SELECT h.n, l.place FROM (
+        SELECT t.n::int, t.key, t.holder, t.fence FROM unnest(keys, holders, fences)
+          WITH ORDINALITY AS t(key, holder, fence, n) ORDER BY t.key COLLATE "C") h,
+      LATERAL (
+        SELECT l.ctid AS place FROM lease l WHERE l.key = h.key AND l.holder = h.holder AND l.fence = h.fence
+          AND (l.until > clock_us() OR EXISTS (SELECT FROM keepalive a WHERE a.id = l.keepalive AND a.until > clock_us()))
+        FOR NO KEY UPDATE) l
+    ), gone AS (
+      UPDATE lease l SET holder = NULL, until = clock_us(), keepalive = NULL FROM mine WHERE l.ctid = mine.place RETURNING mine.n
+    )
+    SELECT coalesce(array_agg(n), '{}') INTO numbers FROM gone;
+    IF cardinality(numbers) < cardinality(keys) THEN
+      -- A row that changed while it was waited for is locked, and at another place now.
+      FOR i IN 1..cardinality(keys) LOOP
+        IF i <> ALL (numbers) AND release_one(keys[i], holders[i], fences[i]) THEN numbers := numbers || i; END IF;
+      END LOOP;
+    END IF;
+  END IF;
+  IF cardinality(numbers) < cardinality(keys) THEN freed := ARRAY(SELECT keys[n] FROM unnest(numbers) AS n); END IF;
   FOR one IN SELECT DISTINCT key FROM line WHERE key = ANY (freed) ORDER BY key LOOP
     added := wake(in_scope, one, 1, 0);
     IF cardinality(added) > 0 THEN

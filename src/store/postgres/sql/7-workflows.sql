@@ -81,20 +81,22 @@ BEGIN
   RETURN FOUND;
 END $$;
 
-CREATE FUNCTION save_workflow(w workflow) RETURNS void LANGUAGE sql VOLATILE AS $$
+CREATE FUNCTION save_workflow(w workflow) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
   UPDATE workflow SET lease_id = w.lease_id, phase = w.phase, epoch = w.epoch, updated_epoch = w.updated_epoch,
     state = w.state, inbox = w.inbox, unresolved = w.unresolved, parked = w.parked, unread = w.unread,
-    last_result = w.last_result, last_event = w.last_event, changed = wall_ms() WHERE number = w.number $$;
+    last_result = w.last_result, last_event = w.last_event, changed = wall_ms() WHERE number = w.number;
+END $$;
 
 CREATE FUNCTION snapshot_json(w workflow) RETURNS json LANGUAGE sql STABLE AS $$
   SELECT json_build_object('id', w.id, 'leaseId', w.lease_id, 'inbox', CASE WHEN w.phase = 'begun' THEN w.inbox END,
     'epoch', w.epoch, 'state', w.state, 'unresolved', w.unresolved, 'parked', w.parked, 'unread', w.unread, 'createdAtMs', w.created, 'changedAtMs', w.changed) $$;
 
-CREATE FUNCTION action_json(a action) RETURNS json LANGUAGE sql IMMUTABLE AS $$
+CREATE FUNCTION action_json(a action) RETURNS json LANGUAGE sql STABLE AS $$
   SELECT json_build_object('id', a.id, 'target', a.target, 'priority', a.priority, 'body', a.body, 'leaseId', a.lease_id,
     'epoch', a.epoch) $$;
 
-CREATE FUNCTION result_json(r result) RETURNS json LANGUAGE sql IMMUTABLE AS $$
+CREATE FUNCTION result_json(r result) RETURNS json LANGUAGE sql STABLE AS $$
   SELECT json_build_object('position', r.position::text, 'actionId', r.action, 'target', r.target, 'epoch', r.epoch,
     'outcome', r.outcome, 'value', r.json, 'atMs', r.at) $$;
 
@@ -141,8 +143,12 @@ BEGIN
   IF a.parked THEN w.parked := w.parked - 1; END IF;
 END $$;
 
-CREATE FUNCTION find_result(w bigint, action_id text) RETURNS result LANGUAGE sql VOLATILE AS
-$$ SELECT * FROM result WHERE workflow = w AND action = action_id AND known $$;
+CREATE FUNCTION find_result(w bigint, action_id text) RETURNS result LANGUAGE plpgsql AS $$
+DECLARE found_result result;
+BEGIN
+  SELECT * INTO found_result FROM result WHERE workflow = w AND action = action_id AND known;
+  RETURN found_result;
+END $$;
 
 -- The action of a lane's first entry; null if there is none.
 CREATE FUNCTION first_action(w bigint, x lane) RETURNS action LANGUAGE plpgsql AS $$
@@ -205,7 +211,7 @@ BEGIN
   END IF;
 END $$;
 
-CREATE FUNCTION not_held(holder text) RETURNS text LANGUAGE sql IMMUTABLE AS
+CREATE FUNCTION not_held(holder text) RETURNS text LANGUAGE sql STABLE AS
 $$ SELECT json_build_object('kind', 'not-held', 'leaseId', nullif(holder, '!revoked'))::text $$;
 
 -- Why this tenure may not take a step; null if it may.
@@ -218,9 +224,11 @@ BEGIN
   RETURN NULL;
 END $$;
 
-CREATE FUNCTION hints_for(in_scope text, targets text[]) RETURNS json LANGUAGE sql IMMUTABLE AS $$
-  SELECT coalesce(json_agg(json_build_array(in_scope || 'stream:action:' || t, 'action:' || t)), '[]')
-  FROM (SELECT DISTINCT unnest(targets) AS t) u $$;
+CREATE FUNCTION hints_for(in_scope text, targets text[]) RETURNS json LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN (SELECT coalesce(json_agg(json_build_array(in_scope || 'stream:action:' || t, 'action:' || t)), '[]')
+    FROM (SELECT DISTINCT unnest(targets) AS t) u);
+END $$;
 
 -- Takes actions, sorted by epoch, out of their lanes. Returns the ids of those that stay: none
 -- ('nothing'), the claimed ones ('held'), or also the first of a lane that will be first again ('first').
@@ -243,8 +251,8 @@ BEGIN
   RETURN ids;
 END $$;
 
-CREATE FUNCTION unresolved_actions(w bigint) RETURNS action[] LANGUAGE sql VOLATILE AS
-$$ SELECT coalesce(array_agg(a ORDER BY a.epoch), '{}') FROM action a WHERE a.workflow = w $$;
+CREATE FUNCTION unresolved_actions(w bigint) RETURNS action[] LANGUAGE plpgsql AS
+$$ BEGIN RETURN (SELECT coalesce(array_agg(a ORDER BY a.epoch), '{}') FROM action a WHERE a.workflow = w); END $$;
 
 -- Emits actions again in the current tenure, in this order. An action in `kept` only gets a new epoch.
 CREATE FUNCTION reemit(INOUT w workflow, actions action[], kept text[], OUT emitted action[]) LANGUAGE plpgsql AS $$
@@ -543,7 +551,7 @@ BEGIN
   RETURN json_build_object('kind', 'reserved', 'workflow', w.id, 'action', action_json(a), 'fence', minted, 'tries', x.tries + 1);
 END $$;
 
-CREATE FUNCTION wrong_lease(workflow_id text, action_id text, received text, expected text) RETURNS json LANGUAGE sql IMMUTABLE AS $$
+CREATE FUNCTION wrong_lease(workflow_id text, action_id text, received text, expected text) RETURNS json LANGUAGE sql STABLE AS $$
   SELECT json_build_object('kind', 'lease', 'workflow', workflow_id, 'id', action_id, 'received', received, 'expected', expected) $$;
 
 -- request: scope, target, consumer, most, claim (ms).
@@ -552,7 +560,7 @@ SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
   q json := request;
   in_scope text := q->>'scope';
-  s bigint := lock_stream(in_scope, 'action:' || (q->>'target'));
+  s bigint;
   claim_us bigint := ((q->>'claim')::float8 * 1000)::bigint;
   x lane;
   w workflow;
@@ -560,7 +568,8 @@ DECLARE
   lanes lane[];
   replies json[] := '{}';
 BEGIN
-  IF s IS NULL THEN RETURN '[]'; END IF;
+  IF NOT may_have_lanes(in_scope, 'action:' || (q->>'target')) THEN RETURN '[]'; END IF;
+  s := lock_stream(in_scope, 'action:' || (q->>'target'));
   lanes := lanes_in_turn(s, (q->>'most')::int);
   -- Workflows that change are locked in the order of their numbers, before any is changed.
   PERFORM FROM workflow y WHERE y.number IN (

@@ -42,8 +42,12 @@ CREATE TABLE IF NOT EXISTS run_signal (
 
 -- ---- Rows ----
 
-CREATE FUNCTION lock_run(w bigint) RETURNS run LANGUAGE sql VOLATILE AS
-$$ SELECT * FROM run WHERE workflow = w FOR UPDATE $$;
+CREATE FUNCTION lock_run(w bigint) RETURNS run LANGUAGE plpgsql AS $$
+DECLARE r run;
+BEGIN
+  SELECT * INTO r FROM run WHERE workflow = w FOR UPDATE;
+  RETURN r;
+END $$;
 
 CREATE FUNCTION ensure_run(w workflow) RETURNS run LANGUAGE plpgsql AS $$
 DECLARE r run := lock_run(w.number);
@@ -52,15 +56,19 @@ BEGIN
   RETURN r;
 END $$;
 
-CREATE FUNCTION save_run(r run) RETURNS void LANGUAGE sql VOLATILE AS $$
+CREATE FUNCTION save_run(r run) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
   UPDATE run SET phase = r.phase, due = r.due, tries = r.tries, waits = r.waits, value = r.value, steps = r.steps,
-    signals = r.signals, bytes = r.bytes WHERE workflow = r.workflow $$;
+    signals = r.signals, bytes = r.bytes WHERE workflow = r.workflow;
+END $$;
 
 -- A step that is there keeps its time.
 CREATE FUNCTION put_step(r run, step_name text, step_kind text, is_done boolean, j text, at_ms float8) RETURNS void
-LANGUAGE sql VOLATILE AS $$
+LANGUAGE plpgsql AS $$
+BEGIN
   INSERT INTO run_step VALUES (r.workflow, step_name, step_kind, is_done, j, at_ms, r.steps)
-  ON CONFLICT (workflow, name) DO UPDATE SET kind = excluded.kind, done = excluded.done, json = excluded.json $$;
+  ON CONFLICT (workflow, name) DO UPDATE SET kind = excluded.kind, done = excluded.done, json = excluded.json;
+END $$;
 
 -- Keeps the step of a call with its action. A step that is there stays as it is.
 CREATE FUNCTION keep_call(w workflow, step_name text, j text) RETURNS void LANGUAGE plpgsql AS $$
@@ -74,21 +82,23 @@ BEGIN
   PERFORM save_run(r);
 END $$;
 
-CREATE FUNCTION delete_runs(w bigint) RETURNS void LANGUAGE sql VOLATILE AS $$
+CREATE FUNCTION delete_runs(w bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
   DELETE FROM run_step WHERE workflow = w;
   DELETE FROM run_signal WHERE workflow = w;
-  DELETE FROM run WHERE workflow = w $$;
+  DELETE FROM run WHERE workflow = w;
+END $$;
 
 -- Null if no function runs the workflow.
-CREATE FUNCTION run_json(r run, now bigint) RETURNS json LANGUAGE sql IMMUTABLE AS $$
+CREATE FUNCTION run_json(r run, now bigint) RETURNS json LANGUAGE sql STABLE AS $$
   SELECT CASE WHEN r.function IS NOT NULL THEN json_build_object('function', r.function, 'phase', r.phase, 'tries', r.tries,
     'waits', r.waits, 'value', r.value,
     'dueInMs', CASE WHEN r.phase <> 'running' AND r.due IS NOT NULL THEN greatest(0, r.due - now) / 1000.0 END) END $$;
 
-CREATE FUNCTION run_full(r run) RETURNS text LANGUAGE sql IMMUTABLE AS
+CREATE FUNCTION run_full(r run) RETURNS text LANGUAGE sql STABLE AS
 $$ SELECT json_build_object('kind', 'full', 'steps', r.steps, 'signals', r.signals, 'bytes', r.bytes)::text $$;
 
-CREATE FUNCTION run_hint(w workflow, function_name text) RETURNS json LANGUAGE sql IMMUTABLE AS
+CREATE FUNCTION run_hint(w workflow, function_name text) RETURNS json LANGUAGE sql STABLE AS
 $$ SELECT json_build_array(w.scope || 'run:' || function_name, w.id) $$;
 
 -- ---- Verbs ----
@@ -145,10 +155,12 @@ BEGIN
   RETURN ids;
 END $$;
 
-CREATE FUNCTION first_due_in(in_scope text, names json, were_given boolean) RETURNS numeric LANGUAGE sql VOLATILE AS $$
-  SELECT greatest(0, min(f.due) - clock_us()) / 1000.0 FROM json_array_elements_text(names) AS n(name), LATERAL (
+CREATE FUNCTION first_due_in(in_scope text, names json, were_given boolean) RETURNS numeric LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN (SELECT greatest(0, min(f.due) - clock_us()) / 1000.0 FROM json_array_elements_text(names) AS n(name), LATERAL (
     SELECT min(r.due) AS due FROM run r WHERE r.scope = in_scope AND r.function = n.name AND (r.phase = 'running') = were_given
-      AND r.due IS NOT NULL) f HAVING min(f.due) IS NOT NULL $$;
+      AND r.due IS NOT NULL) f HAVING min(f.due) IS NOT NULL);
+END $$;
 
 -- request: scope, functions, most, grace (ms). Returns [[[workflow, function]], next ms, given ms].
 CREATE FUNCTION run_due(request text) RETURNS text LANGUAGE plpgsql

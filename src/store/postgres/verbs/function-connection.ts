@@ -1,6 +1,6 @@
 import type { Call } from '../../port/store.ts';
 import type { PostgresConnection } from '../postgres-connection.ts';
-import { statement } from '../statement.ts';
+import { type Argument, statement } from '../statement.ts';
 
 /** A hint as a function returns it: the topic, with its prefix, and the message. */
 export type ReturnedHint = readonly [topic: string, message: string];
@@ -34,10 +34,19 @@ export class FunctionConnection {
   }
 
   /** Calls a function with a request in this store's scope. */
-  async call<R>(operation: string, name: string, request: object, call: FunctionCall): Promise<R> {
-    const text = JSON.stringify({ scope: this.scope, ...request });
+  call<R>(operation: string, name: string, request: object, call: FunctionCall): Promise<R> {
+    return this.callWith(operation, name, JSON.stringify({ scope: this.scope, ...request }), call);
+  }
+
+  /** Calls a function that takes arguments of its own. */
+  async callWith<R>(
+    operation: string,
+    name: string,
+    args: string | readonly Argument[],
+    call: FunctionCall,
+  ): Promise<R> {
     const { timeoutMs, isDurable = true } = call;
-    const sql = statement(name, text, { schema: this.#schema, timeoutMs, isDurable });
+    const sql = statement(name, args, { schema: this.#schema, timeoutMs, isDurable });
     return JSON.parse((await this.#leastBusy().run(operation, sql, timeoutMs)) ?? 'null') as R;
   }
 

@@ -65,23 +65,23 @@ export class PostgresLeases implements LeaseStore {
     const quarantine = this.#quarantine;
     if (quarantine.isBarred) return requests.map(() => quarantined(Number.POSITIVE_INFINITY));
     return this.#forEach<AcquireRequest, AcquireReply>('acquire', requests, async (valid) => {
-      const asks = valid.map(({ key, holder, fence, fenceFloor, waitedMs }) => {
-        return {
-          key,
-          holder,
-          fence,
-          floor: fenceFloor,
-          waited: waitedMs,
-          bound: quarantine.boundMs(key),
-        };
-      });
-      const waits = valid.some(({ waitedMs }) => waitedMs !== undefined);
-      const { ttlMs: ttl, inbox } = call;
-      const request = { ttl, inbox, standbys: quarantine.standbys, waits, asks };
-      const reply = await this.#leases.call<Answered<AskReply>>(
+      const { scope } = this.#leases;
+      const { standbys } = quarantine;
+      const args = [
+        valid.map(({ key }) => scope + key),
+        valid.map(({ holder }) => holder),
+        Math.round(call.ttlMs * 1_000),
+        standbys,
+        scope + call.inbox,
+        shared(valid.map(({ key }) => quarantine.boundMs(key) * 1_000)),
+        given(valid.map(({ fence }) => fence)),
+        given(valid.map(({ fenceFloor }) => fenceFloor)),
+        given(valid.map(({ waitedMs }) => waitedMs && Math.round(waitedMs * 1_000))),
+      ];
+      const reply = await this.#leases.callWith<Answered<AskReply>>(
         'acquire',
         'lease_acquire',
-        request,
+        args,
         call,
       );
       quarantine.adopt(reply);
@@ -149,12 +149,17 @@ export class PostgresLeases implements LeaseStore {
   async release(tenures: readonly Tenancy[], call: Call): Promise<ReleaseReply[]> {
     type Reply = { replies: (0 | 1 | NotHeld)[] | null; hints: ReturnedHint[] };
     return this.#forEach<Tenancy, ReleaseReply>('release', tenures, async (valid) => {
-      const named = valid.map(({ key, holder, fence }) => [key, holder, fence]);
+      const { scope } = this.#leases;
+      const args = [
+        scope,
+        valid.map(({ key }) => scope + key),
+        valid.map(({ holder }) => holder),
+        valid.map(({ fence }) => fence),
+      ];
       // A crash of the server may bring the lease back, until its TTL is over. No later grant of
       // the key is durable without this release, which came before it.
       const released = { ...call, isDurable: false };
-      const request = { tenures: named };
-      const reply = await this.#leases.call<Reply>('release', 'lease_release', request, released);
+      const reply = await this.#leases.callWith<Reply>('release', 'lease_release', args, released);
       this.#leases.send(reply.hints);
       if (reply.replies === null) return valid.map(() => ({ kind: 'released', woke: false }));
       return reply.replies.map((one): ReleaseReply => {
@@ -275,6 +280,18 @@ function acquired(reply: AskReply): AcquireReply {
   const [holder, fence, expiresInMs] = reply;
   const reason = holder === TOMBSTONE ? 'revoked' : 'held';
   return { kind: 'busy', reason, holder, fence, expiresInMs };
+}
+
+/** One value if it is the same for all. */
+function shared(values: readonly number[]): readonly number[] {
+  const [first = 0] = values;
+  return values.every((value) => value === first) ? [first] : values;
+}
+
+/** None if no value is given. */
+function given(values: readonly (number | undefined)[]): readonly (number | null)[] {
+  if (values.every((value) => value === undefined)) return [];
+  return values.map((value) => value ?? null);
 }
 
 function quarantined(expiresInMs: number): AcquireReply {
