@@ -337,8 +337,8 @@ export class WorkflowRun {
   }
 
   /**
-   * Returns what `run` returned, or anything if a transaction of the user has kept the step. Adds to
-   * `failed` each try that another follows; of many, the last `MAX_FAILED_TRIES`.
+   * Returns what `run` returned, or anything if a transaction of the user has kept the step. Adds
+   * to `failed` each try that another follows; of many, the last `MAX_FAILED_TRIES`.
    */
   async #try(work: StepWork<unknown>): Promise<unknown> {
     const { clock, random, events } = this.#rt;
@@ -478,7 +478,7 @@ export class WorkflowRun {
     return reply;
   }
 
-  /** The store has `found` as the lease of the workflow, or denies this step although it has ours. */
+  /** The store says that `found` has the workflow, or denies a step of the lease that has it. */
   #notHeld(found: string | null): LeaseViolationError {
     void this.#tenure.verify();
     return this.#tenure.violation(found === this.#tenure.leaseId ? null : found);

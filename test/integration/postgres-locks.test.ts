@@ -23,6 +23,8 @@ const PATIENT = `CREATE OR REPLACE FUNCTION holdfast.patience_us() RETURNS bigin
 let server: PostgresServer;
 let stores: readonly [Store, Store];
 let other: pg.Client;
+/** Has the second row, while `other` has the first. */
+let second: pg.Client;
 let number = 0;
 /** In the order of the keys, and in the other. */
 let keys: readonly [string, string] = ['', ''];
@@ -33,10 +35,11 @@ beforeAll(async () => {
   stores = [await openPostgresStore(server.url), await openPostgresStore(server.url)];
   await server.sql(`${MOVABLE_CLOCK()}; ${PATIENT}`);
   other = new pg.Client({ connectionString: server.url });
-  await other.connect();
+  second = new pg.Client({ connectionString: server.url });
+  await Promise.all([other.connect(), second.connect()]);
 }, 60_000);
 afterAll(async () => {
-  await other.end();
+  await Promise.all([other.end(), second.end()]);
   await Promise.all(stores.map((store) => store.close()));
   await server[Symbol.asyncDispose]();
 });
@@ -67,93 +70,92 @@ const lockLeases = () =>
 
 interface Case {
   readonly verb: string;
-  /** Another transaction gets in the way. */
-  readonly block: () => Promise<unknown>;
+  /** Makes what the verb is about. */
+  readonly prepare?: () => Promise<unknown>;
+  /** How another transaction gets in the way at a key: SQL. */
+  readonly block?: (key: string) => string;
   readonly run: (leases: LeaseStore, order: readonly string[]) => Promise<readonly unknown[]>;
   readonly unblock?: string;
 }
 
+const lapse = async () => {
+  await hold();
+  await server.sql(advanceBy(TTL_MS + 1_000));
+};
+const lockLease = (key: string) =>
+  `BEGIN; SELECT FROM holdfast.lease WHERE key = '${key}' FOR UPDATE`;
 const CASES: readonly Case[] = [
   {
     verb: 'acquire of taken keys',
-    block: async () => {
-      await hold();
-      await server.sql(advanceBy(TTL_MS + 1_000));
-      return lockLeases();
-    },
+    prepare: lapse,
     run: (leases, order) => leases.acquire(askedBy(order), ACQUIRE),
   },
   {
     verb: 'acquire of new keys',
-    block: () =>
-      other.query(`BEGIN; INSERT INTO holdfast.lease (key, fence, until, kept)
-        SELECT key, 1, 0, 0 FROM unnest(ARRAY[${list(keys)}]) AS key`),
+    prepare: async () => {},
+    block: (key) =>
+      `BEGIN; INSERT INTO holdfast.lease (key, fence, until, kept) VALUES ('${key}', 1, 0, 0)`,
     run: (leases, order) => leases.acquire(askedBy(order), ACQUIRE),
     unblock: 'ROLLBACK',
   },
   {
     verb: 'renew',
-    block: async () => {
-      await hold();
-      return lockLeases();
-    },
     run: (leases, order) => leases.renew(askedBy(order), { ...CALL, ttlMs: TTL_MS }),
   },
-  {
-    verb: 'release',
-    block: async () => {
-      await hold();
-      return lockLeases();
-    },
-    run: (leases, order) => leases.release(heldBy(order), CALL),
-  },
+  { verb: 'release', run: (leases, order) => leases.release(heldBy(order), CALL) },
   {
     verb: 'transfer',
-    block: async () => {
-      await hold();
-      return lockLeases();
+    run: (leases, order) => {
+      const handovers = heldBy(order).map((one) => ({ ...one, successor: 's' }));
+      return leases.transfer(handovers, { ...CALL, windowMs: 1_000 });
     },
-    run: (leases, order) =>
-      leases.transfer(
-        heldBy(order).map((one) => ({ ...one, successor: 's' })),
-        { ...CALL, windowMs: 1_000 },
-      ),
   },
   {
     verb: 'reassert',
-    block: async () => {
-      await hold();
-      await server.sql(advanceBy(TTL_MS + 1_000));
-      return lockLeases();
-    },
+    prepare: lapse,
     run: (leases, order) => leases.reassert(heldBy(order), { ...ACQUIRE, forgotten: false }),
   },
   {
     verb: 'wakeNext',
-    block: async () => {
+    prepare: async () => {
       await hold();
       const asks = askedBy(keys, 'waiter').map((ask) => ({ ...ask, waitedMs: 0 }));
       await stores[0].leases.acquire(asks, ACQUIRE);
-      return other.query(
-        `BEGIN; SELECT FROM holdfast.line WHERE key IN (${list(keys)}) FOR UPDATE`,
-      );
     },
+    block: (key) => `BEGIN; SELECT FROM holdfast.line WHERE key = '${key}' FOR UPDATE`,
     run: (leases, order) =>
       leases.wakeNext(order, { ...CALL, leaving: 'inbox', most: 1, apartMs: 0 }),
   },
 ];
 
 describe('batches on PostgreSQL that wait for the same rows in opposite orders', () => {
-  it.each(CASES)('B-21 $verb: none of them fails', async ({ block, run, unblock = 'COMMIT' }) => {
-    await block();
-    const [one, two] = [run(stores[0].leases, keys), run(stores[1].leases, [...keys].reverse())];
+  // Each batch gets its first row before it waits for its second one: unless both begin with the
+  // same row, each then has what the other needs.
+  it.each(CASES)('B-21 $verb: none of them fails', async (one) => {
+    const { prepare = hold, block = lockLease, run, unblock = 'COMMIT' } = one;
+    await prepare();
+    await other.query(block(keys[0]));
+    await second.query(block(keys[1]));
+    const forwards = run(stores[0].leases, keys);
+    const backwards = run(stores[1].leases, [...keys].reverse());
     await untilWaiting(2);
     await other.query(unblock);
-    const replies = (await Promise.all([one, two])).flat();
+    await untilPast(other);
+    await second.query(unblock);
+    const replies = (await Promise.all([forwards, backwards])).flat();
     expect(replies).toHaveLength(4);
     expect(replies.filter((reply) => (reply as { kind?: string }).kind === 'failed')).toEqual([]);
   });
 });
+
+/** Until two verbs wait, and neither for what this client had. */
+async function untilPast(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+  const sql = `SELECT FROM pg_stat_activity, pg_blocking_pids(pid) AS blocking
+    WHERE wait_event_type = 'Lock' AND cardinality(blocking) > 0 AND ${rows[0]?.pid} <> ALL (blocking)`;
+  const what = 'the first row to be taken';
+  await until(async () => (await server.sql(sql)).length === 2, { what, deadlineMs: 5_000 });
+}
 
 describe('a verb on PostgreSQL that waited for a row', () => {
   it('B-21 judges by the time after the wait: a holder whose lease expired meanwhile gets another fence', async () => {
