@@ -15,8 +15,8 @@ import {
 import { until } from '../support/until.ts';
 
 // One process for each verb, in the middle of it. Then these processes, a process of the server, or
-// all of the server are killed with -9, at each point of the way of a request. What is there
-// afterwards is what was there before, or what the verb makes: never a part of it.
+// all of the server are killed with -9, at each point of the way of a request. Afterwards
+// the tables have what they had before, or all that the verb makes: never a part of it.
 
 const CALL = { timeoutMs: 5_000 };
 const TTL_MS = 60_000;
@@ -242,7 +242,7 @@ describe('killed with -9 on PostgreSQL', () => {
   let round = 0;
 
   it.each(all)(
-    'B-21 B-22 B-25 every verb is whole when $victim is killed $point, fences rise, and waiters go on',
+    'B-21 B-22 B-25 every verb is whole when $victim is killed $point, fences rise, and waiters continue',
     async ({ victim, point }) => {
       made ??= await whatTheyMake();
       round++;

@@ -12,7 +12,7 @@ import {
 import { until } from '../support/until.ts';
 
 // What happens while rows are locked. Another transaction has them, so that the test decides when
-// verbs that wait go on; and verbs are patient enough to run into a deadlock, if there is one.
+// waiting verbs continue; and verbs are patient enough to run into a deadlock, if there is one.
 
 const CALL = { timeoutMs: 8_000 };
 const TTL_MS = 20_000;
