@@ -9,6 +9,7 @@ import { postgresFor } from './server.mjs';
 
 const ABOUT = `The lease and the rows are in one database. A transaction that guard has let pass commits; a process that has lost its lease
 gets FENCE_STALE, and its transaction is rolled back. With pg, postgres, Drizzle, Kysely and Knex.
+A workflow step commits its result with its rows, and so writes them once.
 PostgreSQL is a new server in a folder of this run, or with DATABASE_URL=postgres://… yours: the example makes a
 schema and a table there, and drops both. --store is not used.`;
 
@@ -24,6 +25,7 @@ await stage({ name: 'guard', about: ABOUT }, async ({ folder }) => {
     await pool.query('INSERT INTO guard_account VALUES (7, 100)');
     for (const [client, run] of Object.entries(withdraw))
       await play(client, run, { ana, ben, pool });
+    await playStep({ ana, ben, pool, sql });
     // It would make the schema holdfast, which stays.
     if (!process.env.DATABASE_URL) await adopt(sql);
   } finally {
@@ -55,6 +57,31 @@ async function play(client, run, { ana, ben, pool }) {
   );
   claim(/FENCE_STALE/.test(allOf(stale)), 'ana has lost it, and gets FENCE_STALE');
   claim((await balanceOf(pool)) === after, `nothing of its transaction is there: ${after}`);
+  await next.release();
+}
+
+/** A step of a workflow commits its rows and its result in one transaction. */
+async function playStep({ ana, ben, pool, sql }) {
+  title('a workflow step');
+  const before = await balanceOf(pool);
+  const pay = ({ keep }) =>
+    sql.begin(async (tx) => {
+      await tx`UPDATE guard_account SET balance = balance - 10`;
+      return keep(tx, { paid: 10 });
+    });
+  const order = await ana.workflows.claim('order-7');
+  await order.step('pay', async (context) => {
+    await pay(context);
+    throw new Error('the connection broke before the answer to COMMIT');
+  });
+  const after = await balanceOf(pool);
+  claim(after === before - 10, `ana loses the answer to COMMIT, and the step is done: ${after}`);
+  await order.release();
+
+  const next = await ben.workflows.claim('order-7');
+  const { paid } = await next.step('pay', pay);
+  claim(paid === 10, 'ben continues, and finds the result of the step');
+  claim((await balanceOf(pool)) === after, `nothing is paid twice: ${after}`);
   await next.release();
 }
 

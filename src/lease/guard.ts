@@ -1,4 +1,4 @@
-/** Guards a transaction of the user with a lease, whichever client the transaction is of. */
+/** Runs a statement in a transaction of the user, whichever client the transaction is of. */
 import { ConfigError, FenceStaleError } from '../core/errors.ts';
 
 /**
@@ -18,12 +18,34 @@ const MAX_CAUSES = 5;
 export async function runGuard(
   transaction: GuardableTransaction,
   sql: string,
-  { key, fence }: { readonly key: string; readonly fence: number },
+  { key: resource, fence }: { readonly key: string; readonly fence: number },
+): Promise<void> {
+  await runIn(transaction, sql, (said, cause) => {
+    const [, seen, holder = null] = /\bFENCE_STALE (\d+)(?: ([^\n`]+))?/.exec(said) ?? [];
+    if (seen === undefined) return undefined;
+    return new FenceStaleError({ resource, fence, seen: Number(seen), holder }, { cause });
+  });
+}
+
+/**
+ * Runs a statement in the transaction. `refusal` makes a typed error of what the server has said;
+ * undefined for the error of something else.
+ */
+export async function runIn(
+  transaction: GuardableTransaction,
+  sql: string,
+  refusal: (said: string, cause: unknown) => Error | undefined,
 ): Promise<void> {
   try {
     await execute(transaction, sql);
-  } catch (error) {
-    throw staleFrom(error, key, fence) ?? error;
+  } catch (thrown) {
+    let error = thrown;
+    for (let depth = 0; depth < MAX_CAUSES && error instanceof Error; depth++) {
+      const typed = refusal(error.message, thrown);
+      if (typed !== undefined) throw typed;
+      error = error.cause;
+    }
+    throw thrown;
   }
 }
 
@@ -63,18 +85,4 @@ function isPlainFunction(
   transaction: GuardableTransaction,
 ): transaction is (sql: string) => PromiseLike<unknown> {
   return typeof transaction === 'function' && !('unsafe' in transaction);
-}
-
-/** The typed error, if the server has refused the fence; undefined for another error. */
-function staleFrom(thrown: unknown, key: string, fence: number): FenceStaleError | undefined {
-  let error = thrown;
-  for (let depth = 0; depth < MAX_CAUSES && error instanceof Error; depth++) {
-    const [, seen, holder] = /\bFENCE_STALE (\d+)(?: ([^\n`]+))?/.exec(error.message) ?? [];
-    if (seen !== undefined) {
-      const facts = { resource: key, fence, seen: Number(seen), holder: holder ?? null };
-      return new FenceStaleError(facts, { cause: thrown });
-    }
-    error = error.cause;
-  }
-  return undefined;
 }

@@ -170,6 +170,25 @@ export class StepMismatchError extends defineError(
     `step '${step}' of workflow '${workflow}' was kept as ${kept}, and the function now has ${now}. A name stands for one step: give the new one another name, or run the version of the function that began this workflow.`,
 ) {}
 
+/** A step that keeps its result in a transaction of the user cannot, or did not. */
+export class StepTransactionError extends defineError(
+  'STEP_TRANSACTION',
+  'conflict',
+)<{
+  workflow: string;
+  step: string;
+  /**
+   * `kept`: the store has a result of the step, so the transaction must not commit. `uncommitted`:
+   * the step returned, and its transaction has not committed.
+   */
+  reason: 'kept' | 'uncommitted';
+}>(({ workflow, step, reason }) => {
+  const which = `step '${step}' of workflow '${workflow}'`;
+  return reason === 'kept'
+    ? `${which} has a result already. Roll this transaction back: the rows of the transaction that kept the result are there.`
+    : `${which} returned, but the transaction in which it called keep() has not committed. Await the COMMIT inside the step, and let errors of the transaction pass.`;
+}) {}
+
 /** A step or a call of a workflow's function failed as often as it may be tried. */
 export class WorkflowStepError extends defineError(
   'WORKFLOW_STEP_FAILED',

@@ -8,10 +8,10 @@
  * `onIdle` is called, and says whether it was. A line of a suspended function never continues here.
  */
 import type { Timer } from '../core/clock.ts';
-import { ConfigError, ValueTooLargeError } from '../core/errors.ts';
+import { ConfigError, GuardNotOfferedError, ValueTooLargeError } from '../core/errors.ts';
 import { checkTargetId } from '../core/ids.ts';
 import { retryStore } from '../core/retry.ts';
-import type { GuardableTransaction } from '../lease/guard.ts';
+import { type GuardableTransaction, runIn } from '../lease/guard.ts';
 import { sized } from '../store/port/limits.ts';
 import type {
   KeepStep,
@@ -25,8 +25,10 @@ import { HISTORY_ERROR_MOST } from '../store/port/workflow-store.ts';
 import type { Runtime } from '../store/runtime.ts';
 import { failureOf } from './attempt.ts';
 import {
+  LeaseViolationError,
   StepFailedError,
   StepMismatchError,
+  StepTransactionError,
   WorkflowNotFoundError,
   WorkflowStepError,
   WorkflowStepsError,
@@ -53,6 +55,11 @@ export interface StepContext {
   readonly tries: number;
   /** PostgreSQL: ties a transaction of yours to the workflow's lease. See `Lease.guard`. */
   guard(transaction: GuardableTransaction): Promise<void>;
+  /**
+   * PostgreSQL: keeps the result of the step in a transaction of yours. Call it last in the
+   * transaction. Your rows and the result are committed together, or neither is. Returns `result`.
+   */
+  keep<T>(transaction: GuardableTransaction, result: T): Promise<T>;
 }
 
 /** A signal that a workflow received. */
@@ -190,13 +197,16 @@ export class WorkflowRun {
     const found = await this.find(name, 'step');
     if (found !== undefined) return this.#outcome(name, found.value as StepValue) as T;
     return this.line(name, async () => {
-      const { clock } = this.#rt;
-      const beganMs = clock.monotonicMs();
-      const failed: FailedTry[] = [];
+      const beganMs = this.#rt.clock.monotonicMs();
+      const work = { name, run, retry, beganMs, failed: [], hasTransaction: false };
       let outcome: StepOutcome;
       let cause: unknown;
       try {
-        outcome = { ok: this.#plain(name, await this.#try({ name, run, retry }, failed)) };
+        const result = await this.#try(work);
+        const inTransaction = this.#steps.get(name);
+        if (inTransaction !== undefined)
+          return this.#outcome(name, inTransaction.value as StepValue) as T;
+        outcome = { ok: this.#plain(name, result) };
       } catch (error) {
         // Another tenure runs the step again: this outcome does not count.
         if (this.#tenure.signal.aborted) throw this.#tenure.signal.reason;
@@ -204,11 +214,64 @@ export class WorkflowRun {
         cause = error;
         outcome = { error: failureOf(error) };
       }
-      const tookMs = Math.round(clock.monotonicMs() - beganMs);
-      const value: StepValue = { ...outcome, tookMs, ...(failed.length > 0 && { failed }) };
+      const value = this.#valueOf(work, outcome);
       await this.#send({ name, kind: 'step', isDone: true, value });
+      // A transaction that was open until now may have committed: then the store has kept that.
+      if (work.hasTransaction) return this.#outcome(name, await this.#readStep(name), cause) as T;
       return this.#outcome(name, value, cause) as T;
     });
+  }
+
+  #valueOf({ beganMs, failed }: StepWork<unknown>, outcome: StepOutcome): StepValue {
+    const tookMs = Math.round(this.#rt.clock.monotonicMs() - beganMs);
+    return { ...outcome, tookMs, ...(failed.length > 0 && { failed: [...failed] }) };
+  }
+
+  /** Keeps the result of a step in a transaction of the user. */
+  async #keepIn<T>(work: StepWork<unknown>, to: GuardableTransaction, result: T): Promise<T> {
+    const { guard, name: store } = this.#rt.store;
+    const { workflow, leaseId } = this.#tenure;
+    const { name } = work;
+    if (guard === undefined) throw new GuardNotOfferedError({ store, key: workflow });
+    this.#tenure.check();
+    const ok = this.#plain(name, result);
+    const step = { leaseId, name, kind: 'step', value: this.#valueOf(work, { ok }) } as const;
+    work.hasTransaction = true;
+    await runIn(to, guard.keepSql(workflow, step), (said) => this.#keepRefusal(name, said));
+    return ok as T;
+  }
+
+  #keepRefusal(step: string, said: string): Error | undefined {
+    const [, why, facts = ''] = /\bSTEP_REFUSED (kept|not-held|full)([ \w.-]*)/.exec(said) ?? [];
+    const { workflow } = this.#tenure;
+    switch (why) {
+      case undefined:
+        return undefined;
+      case 'kept':
+        return new StepTransactionError({ workflow, step, reason: 'kept' });
+      case 'full': {
+        const [steps = 0, signals = 0, bytes = 0] = facts.trim().split(' ').map(Number);
+        return new WorkflowStepsError({ workflow, steps, signals, bytes });
+      }
+      default:
+        return this.#notHeld(facts.trim() || null);
+    }
+  }
+
+  /** Whether a transaction of the user has kept the step. One that is still open has not. */
+  async #isKept(name: string): Promise<boolean> {
+    await this.#read();
+    if (!this.#steps.has(name)) return false;
+    this.hasProgress = true;
+    return true;
+  }
+
+  /** A step as the store has kept it, whatever this process has asked for. */
+  async #readStep(name: string): Promise<StepValue> {
+    const { steps } = await this.#read();
+    const found = steps.find((step) => step.name === name) as StoredStep;
+    this.#keep(found, found.atMs);
+    return found.value as StepValue;
   }
 
   async sleep(name: string, ms: number): Promise<void> {
@@ -273,9 +336,13 @@ export class WorkflowRun {
     throw new ConfigError({ field: 'as', value: as, rule });
   }
 
-  /** Adds to `failed` each try that another follows; of many, the last `MAX_FAILED_TRIES`. */
-  async #try<T>({ name, run, retry }: StepWork<T>, failed: FailedTry[]): Promise<T> {
+  /**
+   * Returns what `run` returned, or anything if a transaction of the user has kept the step. Adds
+   * to `failed` each try that another follows; of many, the last `MAX_FAILED_TRIES`.
+   */
+  async #try(work: StepWork<unknown>): Promise<unknown> {
     const { clock, random, events } = this.#rt;
+    const { name, run, retry, failed } = work;
     const { signal, lease, workflow } = this.#tenure;
     for (let tries = 1; ; tries++) {
       this.#tenure.check();
@@ -285,10 +352,16 @@ export class WorkflowRun {
         signal,
         tries,
         guard: (transaction) => lease.guard(transaction),
+        keep: (transaction, result) => this.#keepIn(work, transaction, result),
       };
       try {
-        return await run(context);
+        const result = await run(context);
+        if (!work.hasTransaction || (await this.#isKept(name))) return result;
+        throw new StepTransactionError({ workflow, step: name, reason: 'uncommitted' });
       } catch (error) {
+        // The answer to a COMMIT may be lost: what the store has counts.
+        const mayBeKept = work.hasTransaction && !(error instanceof LeaseViolationError);
+        if (mayBeKept && (await this.#isKept(name))) return null;
         if (tries >= retry.tries || error instanceof StepFailedError) throw error;
         signal.throwIfAborted();
         const retryInMs = retryPauseMs(retry, tries, random);
@@ -399,13 +472,16 @@ export class WorkflowRun {
       const { steps, signals, bytes } = reply;
       throw new WorkflowStepsError({ workflow, steps, signals, bytes });
     }
-    if (reply.kind === 'not-held') {
-      void this.#tenure.verify();
-      throw this.#tenure.violation(reply.leaseId === leaseId ? null : reply.leaseId);
-    }
+    if (reply.kind === 'not-held') throw this.#notHeld(reply.leaseId);
     this.#setClock(reply.nowMs);
     this.#keep(step, reply.atMs);
     return reply;
+  }
+
+  /** The store says that `found` has the workflow, or denies a step of the lease that has it. */
+  #notHeld(found: string | null): LeaseViolationError {
+    void this.#tenure.verify();
+    return this.#tenure.violation(found === this.#tenure.leaseId ? null : found);
   }
 
   #keep({ name, kind, isDone, value }: Omit<KeepStep, 'leaseId'>, atMs: number): void {
@@ -441,6 +517,10 @@ interface StepWork<T> {
   readonly name: string;
   readonly run: (context: StepContext) => T | Promise<T>;
   readonly retry: RetryLimits;
+  readonly beganMs: number;
+  readonly failed: FailedTry[];
+  /** Whether a transaction of the user was asked to keep the step: it may have, or may yet. */
+  hasTransaction: boolean;
 }
 
 const NOUNS = { step: 'a step', call: 'a call', sleep: 'a sleep', signal: 'a wait for a signal' };

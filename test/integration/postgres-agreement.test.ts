@@ -11,6 +11,7 @@ import {
   startPostgres,
 } from '../support/postgres-server.ts';
 import { flowOrRunStep, takeFlowStep } from './support/flow-steps.ts';
+import { intentStep, takeIntentStep } from './support/intent-steps.ts';
 import type { Twin } from './support/redis-twins.ts';
 import { Telling } from './support/telling.ts';
 
@@ -61,30 +62,51 @@ function plain(answer: unknown): unknown {
   return Object.fromEntries(fields.map(([name, value]) => [name, plain(value)]));
 }
 
-it(
-  'B-21 PostgreSQL and SQLite give the same answers about streams, workflows and runs',
-  async () => {
-    const property = fc.asyncProperty(
-      fc.array(flowOrRunStep, { maxLength: 60, size: 'max' }),
-      async (steps) => {
+/** What one sequence has. The memory store keeps all of it but leases in SQLite's tables. */
+interface Subject<S> {
+  readonly step: fc.Arbitrary<S>;
+  readonly take: (twin: Twin, step: S) => Promise<unknown>;
+  /** Whether so much time passes before a step that every claim has ended. */
+  readonly isLate: (step: S) => boolean;
+}
+
+function agree<S>(about: string, { step, take, isLate }: Subject<S>): void {
+  it(
+    `B-21 PostgreSQL and SQLite give the same answers about ${about}`,
+    async () => {
+      const steps = fc.array(step, { maxLength: 60, size: 'max' });
+      const property = fc.asyncProperty(steps, async (all) => {
         const clock = new FakeClock();
         const both = await openBoth(clock);
-        for (const step of steps) {
-          await clock.advance(step.pick === 60 ? 61_000 : 1);
+        for (const one of all) {
+          await clock.advance(isLate(one) ? 61_000 : 1);
           const nowUs = Math.floor(clock.wallMs() * 1_000);
           await control.query(`UPDATE holdfast.test_clock SET now_us = ${nowUs}`);
           const answers = await Promise.all(
-            both.map(async (twin) => twin.telling.tell(plain(await takeFlowStep(twin, step)))),
+            both.map(async (twin) => twin.telling.tell(plain(await take(twin, one)))),
           );
-          expect(answers[1], JSON.stringify(step)).toEqual(answers[0]);
+          expect(answers[1], JSON.stringify(one)).toEqual(answers[0]);
         }
         for (const { store } of both) await store.close();
-      },
-    );
-    await fc.assert(property, { numRuns: RUNS });
-  },
-  120_000 + RUNS * 5_000,
-);
+      });
+      await fc.assert(property, { numRuns: RUNS });
+    },
+    120_000 + RUNS * 5_000,
+  );
+}
+
+agree('streams, workflows and runs', {
+  step: flowOrRunStep,
+  take: takeFlowStep,
+  isLate: ({ pick }) => pick === 60,
+});
+agree('sessions, their keys, clients, pages and starts', {
+  // Only Redis can lose one key of a session.
+  step: intentStep.filter(({ intent }) => intent !== 'lose'),
+  // The id of a session that is there is refused.
+  take: (twin, step) => takeIntentStep(twin, step).catch((error: Error) => error.message),
+  isLate: ({ pick }) => pick === 60,
+});
 
 it(
   'B-21 B-25 PostgreSQL and the memory store give the same answers about leases and keepalives',

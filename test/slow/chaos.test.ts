@@ -51,10 +51,12 @@ it(
 );
 
 it(
-  'B-22 a transaction that asks by SELECT instead of guard is found out by the same run within 60 s',
+  'B-22 a transaction that asks by SELECT instead of guard is found out within 60 s, by freezes between that and the COMMIT',
   async () => {
+    // Only these: of all faults, a minute has too few of them to rely on.
+    const faults = ['freeze at write'];
     const report = await runChaos({
-      ...{ topology: 'postgres', seconds: 60, seed: SEED, variant: 'naive' },
+      ...{ topology: 'postgres', seconds: 60, seed: SEED, variant: 'naive', faults },
       stopsAtViolation: true,
     });
     const found = report.verdict.violations.map(({ invariant }) => invariant);

@@ -18,7 +18,7 @@ import { judge, problemsOf, readFacts, type ServerFacts } from './examination.ts
 import { ensureInstalled } from './installation.ts';
 import { PostgresConnection } from './postgres-connection.ts';
 import { PostgresQuarantine } from './postgres-quarantine.ts';
-import { guardStatement, statement } from './statement.ts';
+import { guardStatement, keepStatement, statement } from './statement.ts';
 import { postgresBounds } from './verbs/bounds.ts';
 import { FunctionConnection } from './verbs/function-connection.ts';
 import { postgresIntents } from './verbs/intents.ts';
@@ -26,7 +26,7 @@ import { PostgresLeases } from './verbs/leases.ts';
 import { postgresLog } from './verbs/log.ts';
 import { postgresMembers } from './verbs/members.ts';
 import { postgresRecords } from './verbs/records.ts';
-import { postgresRuns } from './verbs/runs.ts';
+import { keepRequest, postgresRuns } from './verbs/runs.ts';
 import { PostgresSignals } from './verbs/signals.ts';
 import { postgresStreams } from './verbs/streams.ts';
 import { postgresWorkflows } from './verbs/workflows.ts';
@@ -154,7 +154,13 @@ class PostgresStore implements Store {
     this.workflows = postgresWorkflows(workFunctions, this.#quarantine);
     this.intents = postgresIntents(workFunctions);
     this.runs = postgresRuns(workFunctions);
-    this.guard = { sql: (key, fence) => guardStatement(schema, prefix + key, fence) };
+    this.guard = {
+      sql: (key, fence) => guardStatement(schema, prefix + key, fence),
+      keepSql: (workflow, step) => {
+        const request = keepRequest(workflow, { ...step, isDone: true });
+        return keepStatement(schema, { scope: prefix, ...request });
+      },
+    };
     this.bounds = postgresBounds(work, schema, this.#quarantine);
     const round = () => this.#sweep();
     const quietly = { onStalled: () => {}, onResumed: () => {} };

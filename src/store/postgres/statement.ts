@@ -61,14 +61,24 @@ export function literal(text: string): string {
   return `E'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
 }
 
-/**
- * The statement that guards a transaction of the user. The key is escaped so far that no client
- * takes a part of it for a placeholder, as Knex does with `?` and `:name`.
- */
+/** The statement that guards a transaction of the user. */
 export function guardStatement(schema: string, key: string, fence: number): string {
-  const escaped = key.replace(/[^A-Za-z0-9_./-]/gu, (char) => {
+  return `SELECT "${schema}".guard(${plainLiteral(key)}, ${fence})`;
+}
+
+/** The statement that keeps a step in a transaction of the user. */
+export function keepStatement(schema: string, request: object): string {
+  return `SELECT "${schema}".keep_step(${plainLiteral(JSON.stringify(request))})`;
+}
+
+/**
+ * A text as SQL, escaped so far that no client of the user takes a part of it for a placeholder, as
+ * Knex does with `?` and `:name`.
+ */
+function plainLiteral(text: string): string {
+  const escaped = text.replace(/[^A-Za-z0-9_./ "{},[\]-]/gu, (char) => {
     const code = char.codePointAt(0) ?? 0;
     return `\\U${code.toString(16).padStart(8, '0')}`;
   });
-  return `SELECT "${schema}".guard(E'${escaped}', ${fence})`;
+  return `E'${escaped}'`;
 }

@@ -260,6 +260,28 @@ BEGIN
   RETURN json_build_object('kind', 'done', 'atMs', coalesce(old.at, now), 'nowMs', now);
 END $$;
 
+-- Keeps a step in the user's own transaction, so that its result and the user's rows are committed together. A step that is
+-- there fails: the rows of another transaction are there, too. `refusal` locks the lease as `guard` does. request: as of `run_keep`.
+CREATE FUNCTION keep_step(request text) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+  q json := request;
+  w workflow;
+  is_there boolean;
+  reply json;
+BEGIN
+  SELECT * INTO w FROM workflow WHERE scope = q->>'scope' AND id = q->>'id' FOR UPDATE;
+  -- Under the lock: another transaction may have kept it.
+  is_there := EXISTS (SELECT FROM run_step WHERE workflow = w.number AND name = q->>'name');
+  reply := run_keep(request);
+  IF reply->>'kind' = 'done' AND NOT is_there THEN RETURN; END IF;
+  RAISE EXCEPTION USING ERRCODE = 'HF004',
+    MESSAGE = concat_ws(' ', 'STEP_REFUSED', CASE reply->>'kind' WHEN 'done' THEN 'kept' ELSE reply->>'kind' END,
+      reply->>'leaseId', reply->>'steps', reply->>'signals', reply->>'bytes'),
+    DETAIL = format('The transaction is to keep step %L of workflow %L.', q->>'name', q->>'id'),
+    HINT = 'Roll the transaction back.';
+END $$;
+
 -- request: scope, id, signal, name, json, mostSignals, mostBytes.
 CREATE FUNCTION run_signal(request text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$

@@ -1,5 +1,6 @@
 import { sized } from '../../port/limits.ts';
 import {
+  type KeepStep,
   type LoadedRun,
   pauseDetail,
   RUN_MOST_BYTES,
@@ -50,10 +51,8 @@ export function postgresRuns(functions: FunctionConnection): RunStore {
       const found = await functions.call<(RawRun | null)[]>('read runs', 'run_read', { ids }, call);
       return found.map(snapshot);
     },
-    async keep(id, { value, ...step }, call) {
-      const json = sized('workflow step', step.name, asJson(value));
-      const request = { ...step, id, json, mostSteps: RUN_STEPS_MOST, mostBytes: RUN_MOST_BYTES };
-      return functions.call('keep step', 'run_keep', request, call);
+    async keep(id, step, call) {
+      return functions.call('keep step', 'run_keep', keepRequest(id, step), call);
     },
     async signal(id, { id: signal, name, value }, call) {
       const json = sized('workflow signal', name, asJson(value ?? null));
@@ -76,6 +75,12 @@ export function postgresRuns(functions: FunctionConnection): RunStore {
       return functions.ask('restart run', 'run_restart', { id }, call);
     },
   };
+}
+
+/** The request of `run_keep` and `keep_step`, without the scope. */
+export function keepRequest(id: string, { value, ...step }: KeepStep): object {
+  const json = sized('workflow step', step.name, asJson(value));
+  return { ...step, id, json, mostSteps: RUN_STEPS_MOST, mostBytes: RUN_MOST_BYTES };
 }
 
 function snapshot(raw: RawRun | null): RunSnapshot | null {
