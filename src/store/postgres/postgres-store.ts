@@ -6,6 +6,7 @@ import { Loop } from '../../core/loop.ts';
 import { checkSwitch } from '../../core/options.ts';
 import { type Random, systemRandom } from '../../core/random.ts';
 import type { BaseRuntime } from '../../core/runtime.ts';
+import type { CopyStore } from '../port/copy-store.ts';
 import type { Examination } from '../port/examination.ts';
 import type { GuardStore } from '../port/guard-store.ts';
 import { DEFAULT_MAX_TTLS, type MaxTtls } from '../port/keyspaces.ts';
@@ -20,6 +21,7 @@ import { PostgresConnection } from './postgres-connection.ts';
 import { PostgresQuarantine } from './postgres-quarantine.ts';
 import { guardStatement, statement } from './statement.ts';
 import { postgresBounds } from './verbs/bounds.ts';
+import { postgresCopies } from './verbs/copies.ts';
 import { FunctionConnection } from './verbs/function-connection.ts';
 import { postgresIntents } from './verbs/intents.ts';
 import { PostgresLeases } from './verbs/leases.ts';
@@ -40,6 +42,8 @@ export interface PostgresStoreOptions {
   maxTtls?: MaxTtls | null | undefined;
   /** False: a database without the schema is an error. Default true: it is installed. */
   create?: boolean | undefined;
+  /** For a copy alone: also a schema with an unfinished copy. */
+  unfinished?: boolean | undefined;
   /** What `node:tls` needs beyond what the address says. */
   tls?: TlsOptions | undefined;
   /** The schema, where a client is given instead of an address. Default `holdfast`. */
@@ -102,6 +106,7 @@ class PostgresStore implements Store {
   readonly runs: Store['runs'];
   readonly bounds: NonNullable<Store['bounds']>;
   readonly guard: GuardStore;
+  readonly copies: CopyStore;
   readonly #rt: BaseRuntime;
   readonly #address: PostgresAddress;
   readonly #dialer: PostgresDialer;
@@ -155,6 +160,7 @@ class PostgresStore implements Store {
     this.intents = postgresIntents(workFunctions);
     this.runs = postgresRuns(workFunctions);
     this.guard = { sql: (key, fence) => guardStatement(schema, prefix + key, fence) };
+    this.copies = postgresCopies(workFunctions);
     this.bounds = postgresBounds(work, schema, this.#quarantine);
     const round = () => this.#sweep();
     const quietly = { onStalled: () => {}, onResumed: () => {} };
@@ -200,8 +206,8 @@ class PostgresStore implements Store {
     return this.#prepared(timeoutMs, false, async (link) => {
       const problems = problemsOf(await readFacts(link), this.#dialer.isEmbedded);
       if (problems.length > 0) throw new StoreUnsuitableError({ store: this.name, problems });
-      const { create = this.#options.maxTtls !== null } = this.#options;
-      await ensureInstalled(link, { store: this.name, schema, create });
+      const { create = this.#options.maxTtls !== null, unfinished } = this.#options;
+      await ensureInstalled(link, { store: this.name, schema, create, unfinished });
       const request = this.#quarantine.examination;
       const sql = statement('server_examine', request, { schema, timeoutMs });
       this.#quarantine.examined((await link.query(sql)) ?? '');
