@@ -28,18 +28,30 @@ export function byBytes(a: string, b: string): number {
  * by them: so times are whole, and never fall.
  */
 export function normalised(workflow: CopiedWorkflow): CopiedWorkflow {
-  const { results, history, steps, signals } = workflow;
+  const { results, history, steps, signals, phase, inbox } = workflow;
   return {
     ...workflow,
+    // It belongs to the tenure that has begun.
+    inbox: phase === 'begun' ? inbox : '',
     createdMs: Math.floor(workflow.createdMs),
     changedMs: Math.floor(workflow.changedMs),
     actions: [...workflow.actions].sort((a, b) => a.epoch - b.epoch),
     taken: [...workflow.taken].sort((a, b) => byBytes(a.target, b.target)),
     results: rising<CopiedResult, 'atMs'>(results, 'atMs', 0),
-    history: rising<CopiedEvent, 'atMs'>(history, 'atMs', 0),
-    steps: rising<CopiedStep, 'atUs'>(steps, 'atUs', 1),
-    signals: rising<CopiedSignal, 'atUs'>(signals, 'atUs', 1),
+    history: rising<CopiedEvent, 'atMs'>(history.map(compact), 'atMs', 0),
+    steps: rising<CopiedStep, 'atUs'>(steps.map(rounded), 'atUs', 1),
+    signals: rising<CopiedSignal, 'atUs'>(signals.map(rounded), 'atUs', 1),
   };
+}
+
+/** PostgreSQL writes JSON with spaces. */
+function compact(event: CopiedEvent): CopiedEvent {
+  return { ...event, what: JSON.stringify(JSON.parse(event.what)) };
+}
+
+/** Databases keep milliseconds with a fraction: its last digit differs after each conversion. */
+function rounded<Row extends { readonly atUs: number }>(row: Row): Row {
+  return { ...row, atUs: Math.round(row.atUs) };
 }
 
 /** The rows with whole times, each at least `by` after the one before. */

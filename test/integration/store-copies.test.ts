@@ -12,8 +12,8 @@ import {
   postgresPrograms,
   startPostgres,
 } from '../support/postgres-server.ts';
-import { RedisCluster } from '../support/redis-cluster.ts';
-import { RedisServer } from '../support/redis-server.ts';
+import { type RedisCluster, startCluster } from '../support/redis-cluster.ts';
+import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { contentOf, drained, drawOf, fill } from '../support/store-content.ts';
 
 const CALL = { timeoutMs: 10_000 };
@@ -24,9 +24,9 @@ let redis: RedisServer;
 let cluster: RedisCluster;
 beforeAll(async () => {
   [postgres, redis, cluster] = await Promise.all([
-    startPostgres(postgresPrograms() ?? '', { isDurable: false }),
-    RedisServer.start(),
-    RedisCluster.start(),
+    startPostgres(postgresPrograms() ?? '', { isDurable: true }),
+    startRedis(),
+    startCluster({ replicas: 0 }),
   ]);
 }, TIMEOUT_MS);
 afterAll(async () => {

@@ -156,7 +156,13 @@ async function run(store: Store, draw: Draw, id: string, text: () => string): Pr
 async function session(store: Store, draw: Draw, i: number, text: () => string): Promise<void> {
   const id = `session-${i}`;
   const kind = `kind-${draw(2)}`;
-  const request = { id, tenant: 'acme', kind, label: `label ${text()}`, priority: 1 + draw(10) };
+  const request = {
+    id,
+    tenant: 'acme',
+    kind,
+    label: `label ${text().replaceAll('\0', '')}`,
+    priority: 1 + draw(10),
+  };
   const body = JSON.stringify({ text: text() });
   const status = JSON.stringify({ said: text() });
   const keys = [`key-${i}`, `old-key-${i}`].slice(0, 1 + draw(2));
@@ -230,7 +236,8 @@ async function workflowOf(store: Store, id: string): Promise<unknown> {
   const { entries } = await store.workflows.history(id, CALL);
   const loaded = await store.runs.load(id, CALL);
   return {
-    snapshot: snapshot && { ...snapshot, ...wholeTimes(snapshot) },
+    // A workflow without a tenure has no inbox: stores say so in different ways.
+    snapshot: snapshot && { ...snapshot, inbox: snapshot.inbox || null, ...wholeTimes(snapshot) },
     results: results.map(({ position: _, atMs, ...rest }) => ({ ...rest, atMs: Math.floor(atMs) })),
     history: entries.map(({ position: _, atMs, ...rest }) => ({ ...rest, atMs: Math.floor(atMs) })),
     input: loaded?.input,

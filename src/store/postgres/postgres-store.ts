@@ -16,6 +16,7 @@ import { DEFAULT_SCHEMA, type PostgresAddress, parseAddress } from './address.ts
 import type { AdoptablePostgres } from './adoptable.ts';
 import { adoptedDialer, type PostgresDialer, type PostgresLink, urlDialer } from './dialer.ts';
 import { judge, problemsOf, readFacts, type ServerFacts } from './examination.ts';
+import { readHealth } from './health.ts';
 import { ensureInstalled } from './installation.ts';
 import { PostgresConnection } from './postgres-connection.ts';
 import { PostgresQuarantine } from './postgres-quarantine.ts';
@@ -170,7 +171,8 @@ class PostgresStore implements Store {
   async open(): Promise<void> {
     // Dials, and so installs and examines.
     const facts = await this.#readFacts();
-    const around = { isEmbedded: this.#dialer.isEmbedded, offset: null, hints: null };
+    const { isEmbedded } = this.#dialer;
+    const around = { isEmbedded, offset: null, hints: null, health: null };
     for (const { level, fact, advice = '' } of judge(facts, around))
       if (level === 'warn')
         this.#rt.events.emit('store.warned', { store: this.name, finding: fact, advice });
@@ -184,7 +186,9 @@ class PostgresStore implements Store {
     const uncertaintyMs = (clock.monotonicMs() - beganMs) / 2;
     const offset = { offsetMs: facts.clockMs - (clock.wallMs() - uncertaintyMs), uncertaintyMs };
     const { isEmbedded } = this.#dialer;
-    const findings = judge(facts, { isEmbedded, offset, hints: this.signals.mode });
+    const query = (text: string) => this.#leaseConnection.run('examine', text, OPEN_MS);
+    const health = isEmbedded ? null : await readHealth({ query }, this.#address.schema);
+    const findings = judge(facts, { isEmbedded, offset, hints: this.signals.mode, health });
     return { store: this.name, findings };
   }
 

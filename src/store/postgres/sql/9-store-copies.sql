@@ -76,10 +76,10 @@ BEGIN
     INTO entries, last, rows FROM (SELECT * FROM session WHERE scope = s AND number > coalesce(a::bigint, 0) ORDER BY number LIMIT most) p;
   ELSIF q->>'noun' = 'streams' THEN
     SELECT json_agg(json_build_object('name', name) ORDER BY name), to_json(ARRAY[max(name)]), count(*)
-    INTO entries, last, rows FROM (SELECT name FROM stream WHERE scope = s AND name > coalesce(a, '') ORDER BY name LIMIT most) p;
+    INTO entries, last, rows FROM (SELECT name FROM stream WHERE scope = s AND name > coalesce(a, '') AND turn > 0 ORDER BY name LIMIT most) p;
   ELSIF q->>'noun' = 'lanes' THEN
-    SELECT json_agg(copied_lane(p) ORDER BY n), to_json(ARRAY[max(n)]), count(*)
-    INTO entries, last, rows FROM (SELECT t.name, l.*, coalesce(a::bigint, 0) + row_number() OVER (ORDER BY t.name, l.due IS NOT NULL,
+    SELECT json_agg(copied_lane(name, one) ORDER BY n), to_json(ARRAY[max(n)]), count(*)
+    INTO entries, last, rows FROM (SELECT t.name, l AS one, coalesce(a::bigint, 0) + row_number() OVER (ORDER BY t.name, l.due IS NOT NULL,
       CASE WHEN l.due IS NULL THEN -l.priority END, CASE WHEN l.due IS NULL THEN l.turn END, l.lane) AS n
       FROM stream t JOIN lane l ON l.stream = t.number WHERE t.scope = s
       ORDER BY n LIMIT most OFFSET coalesce(a::bigint, 0)) p;
@@ -119,9 +119,8 @@ CREATE FUNCTION copied_session(s session) RETURNS json LANGUAGE sql STABLE AS $$
     'keys', (SELECT coalesce(json_agg(key ORDER BY key), '[]') FROM session_key WHERE session = s.number),
     'clients', (SELECT coalesce(json_agg(client ORDER BY client), '[]') FROM session_client WHERE session = s.number)) $$;
 
--- A row of a lane, with the name of its stream.
-CREATE FUNCTION copied_lane(p record) RETURNS json LANGUAGE sql STABLE AS $$
-  SELECT json_build_object('stream', p.name, 'lane', p.lane, 'tries', p.tries, 'dueUs', p.due, 'isClaimed', p.fence > 0,
+CREATE FUNCTION copied_lane(named text, p lane) RETURNS json LANGUAGE sql STABLE AS $$
+  SELECT json_build_object('stream', named, 'lane', p.lane, 'tries', p.tries, 'dueUs', p.due, 'isClaimed', p.fence > 0,
     'entries', (SELECT coalesce(json_agg(json_build_object('priority', e.priority, 'json', e.json) ORDER BY e.number), '[]')
       FROM entry e WHERE e.stream = p.stream AND e.lane = p.lane)) $$;
 
@@ -159,7 +158,10 @@ BEGIN
         END IF;
       WHEN 'workflows' THEN PERFORM import_workflow(s, e);
       WHEN 'sessions' THEN PERFORM import_session(s, e);
-      WHEN 'streams' THEN PERFORM ensure_streams(s, ARRAY[e->>'name']);
+      WHEN 'streams' THEN
+        PERFORM ensure_streams(s, ARRAY[e->>'name']);
+        -- A stream without a turn counts as never used.
+        UPDATE stream SET turn = 1 WHERE scope = s AND name = e->>'name';
       WHEN 'lanes' THEN PERFORM import_lane(s, e);
       WHEN 'dead' THEN
         PERFORM ensure_streams(s, ARRAY[e->>'stream']);

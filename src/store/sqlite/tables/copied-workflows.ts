@@ -66,7 +66,7 @@ export function readCopied(
 
 function runOf([name, phase, due, tries, waits, value, input]: RunRow): CopiedWorkflow['run'] {
   if (name === null) return null;
-  const dueUs = due === null ? null : Math.ceil(due * 1_000);
+  const dueUs = due === null ? null : Math.round(due * 1_000);
   return { function: name, phase, dueUs, tries, waits, value, input };
 }
 
