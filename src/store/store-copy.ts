@@ -12,7 +12,7 @@
  * refuses to open. The next copy begins again at 3.
  *
  * Fences never fall. Each key's last fence is copied, and the target's clock, from which new fences
- * are made, is ahead of all of them. Leases are not copied: nothing holds one by then.
+ * are made, is ahead of all of them. Leases are not copied: a stopped process holds none.
  */
 import { createHash } from 'node:crypto';
 import { ConfigError, StoreRefusedError } from '../core/errors.ts';

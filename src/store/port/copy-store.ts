@@ -21,7 +21,7 @@ export interface CopyStore {
   finish(call: Call): Promise<void>;
   /**
    * All entries of a noun, in an order that is the same in every store. Each batch is one request
-   * with this timeout. What changes meanwhile may be missing.
+   * with this timeout. It may miss an entry that changes meanwhile.
    */
   export<N extends CopyNoun>(noun: N, call: Call): AsyncIterable<readonly CopyEntries[N][]>;
   /**
