@@ -80,7 +80,7 @@ export async function copyStore(
 
 function copiesOf({ copies }: Store, field: string): CopyStore {
   if (copies !== undefined) return copies;
-  const rule = 'it is a store that outlives its process: sqlite:…, redis://… or postgres://…';
+  const rule = 'it must be a store that outlives its process: sqlite:…, redis://… or postgres://…';
   throw new ConfigError({ field, value: 'memory:', rule });
 }
 

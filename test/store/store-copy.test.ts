@@ -115,6 +115,7 @@ describe('a copy of a store', () => {
       late ??= from.records.put('session', [{ id: 'b', value: 2 }], CALL);
     };
     await expect(copyStore(from, to, { onProgress })).rejects.toThrow(/records changed during/);
+    await late;
     expect(await to.copies?.isUnfinished(CALL)).toBe(true);
   });
 
