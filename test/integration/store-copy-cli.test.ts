@@ -78,7 +78,7 @@ describe('holdfast store copy', () => {
     });
     const copied = holdfast('store', 'copy', stores[0], stores[1], '--json');
     expect(copied.code, copied.text).toBe(0);
-    expect(JSON.parse(copied.text)).toMatchObject({ counts: { workflows: 1, records: 1 } });
+    expect(JSON.parse(copied.text)).toMatchObject({ counts: { workflows: 1, sessions: 1 } });
     expect(holdfast('store', 'copy', stores[0], stores[1]).text).toMatch(/is not empty: it has/);
     expect(holdfast('store', 'copy', stores[1], stores[2]).code).toBe(0);
 

@@ -19,7 +19,7 @@ import { PrimaryServer } from './topology/primary-server.ts';
 import { sentinelDialer } from './topology/sentinel-set.ts';
 import { type Servers, SingleServer } from './topology/servers.ts';
 import { redisBounds } from './verbs/bounds.ts';
-import { RedisCopies } from './verbs/copies.ts';
+import { RedisCopyStore } from './verbs/copies.ts';
 import { RedisIntents } from './verbs/intents.ts';
 import { RedisLeases } from './verbs/leases.ts';
 import { redisLog } from './verbs/log.ts';
@@ -121,7 +121,7 @@ async function openOn(
     intents: new RedisIntents(work),
     runs: new RedisRunStore(work),
     bounds: redisBounds(servers, keys.marker),
-    copies: new RedisCopies(servers, work, records),
+    copies: new RedisCopyStore(servers, work, records),
     examine: async () => ({
       store: servers.name,
       findings: await servers.examine(EXAMINE_TIMEOUT_MS),

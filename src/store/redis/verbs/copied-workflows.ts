@@ -14,7 +14,20 @@ import { RESULTS_KEPT } from '../../port/workflow-store.ts';
 import { actionOf, COPIED, historyOf, linesOf } from './action-texts.ts';
 import { addedAtMs, type StreamRow, type WorkConnection } from './work-connection.ts';
 
-type Facts = Readonly<Record<string, string | undefined>>;
+/** The fields of a hash. */
+export type Facts = Readonly<Record<string, string | undefined>>;
+
+export async function readHash(work: WorkConnection, key: string, call: Call): Promise<Facts> {
+  const reply = (await work.send('copy', ['HGETALL', key], call)) as string[];
+  return factsOf(reply);
+}
+
+/** From a list of fields and values. */
+export function factsOf(list: readonly string[]): Facts {
+  return Object.fromEntries(
+    list.flatMap((field, i) => (i % 2 === 0 ? [[field, list[i + 1] ?? '']] : [])),
+  );
+}
 
 export class CopiedWorkflows {
   readonly #work: WorkConnection;
@@ -25,7 +38,7 @@ export class CopiedWorkflows {
 
   /** Null for a workflow that is listed and lost. */
   async read(id: string, call: Call): Promise<CopiedWorkflow | null> {
-    const hash = (part: string) => this.#hash(part, id, call);
+    const hash = (part: string) => readHash(this.#work, this.#at(part, id), call);
     const facts = await hash('facts');
     if (facts.epoch === undefined) return null;
     const [actions, targets, results, steps, signals] = await Promise.all(
@@ -135,13 +148,6 @@ export class CopiedWorkflows {
   /** Runs in the hands of an orchestrator are apart from those that rest. */
   #dueAt({ function: fn, phase }: CopiedRun): string {
     return `${this.#work.keys.hub}run:${phase === 'running' ? 'given' : 'resting'}:${fn}`;
-  }
-
-  async #hash(part: string, id: string, call: Call): Promise<Facts> {
-    const reply = (await this.#send(['HGETALL', this.#at(part, id)], call)) as string[];
-    return Object.fromEntries(
-      reply.flatMap((field, i) => (i % 2 === 0 ? [[field, reply[i + 1] ?? '']] : [])),
-    );
   }
 
   #at(part: string, id: string): string {

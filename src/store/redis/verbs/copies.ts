@@ -19,7 +19,7 @@ import { escapeGlob, fenceOf, leaseOf, siblingOf } from '../keys.ts';
 import { scripts } from '../scripts.ts';
 import { onlyReply, type Servers } from '../topology/servers.ts';
 import { actionOf } from './action-texts.ts';
-import { byPosition, CopiedWorkflows } from './copied-workflows.ts';
+import { byPosition, CopiedWorkflows, type Facts, factsOf, readHash } from './copied-workflows.ts';
 import { addedAtMs, type StreamRow, type WorkConnection } from './work-connection.ts';
 
 /** Entries of one batch. A workflow may have megabytes. */
@@ -30,13 +30,12 @@ const RECORD = /^(\d+)!?\+?$/;
 const FINAL = 'ENDED';
 
 type Command = [string, string, ...string[]];
-type Hash = Readonly<Record<string, string | undefined>>;
 
 /**
  * Reads and writes with plain commands: nothing else uses the store meanwhile, and what a killed
  * copy leaves behind is removed by the next.
  */
-export class RedisCopies implements CopyStore {
+export class RedisCopyStore implements CopyStore {
   readonly #servers: Servers;
   readonly #work: WorkConnection;
   readonly #records: RecordStore;
@@ -229,7 +228,7 @@ export class RedisCopies implements CopyStore {
     for (const some of chunks(ids, PAGE)) {
       const found = await Promise.all(
         some.map(async (id) =>
-          this.#session(id, await this.#hash(`${intents}session:${id}`, call), call),
+          this.#session(id, await readHash(this.#work, `${intents}session:${id}`, call), call),
         ),
       );
       yield found.filter((one) => one !== null);
@@ -237,7 +236,7 @@ export class RedisCopies implements CopyStore {
   }
 
   /** Null for a session that is listed and lost. */
-  async #session(id: string, facts: Hash, call: Call): Promise<CopiedSession | null> {
+  async #session(id: string, facts: Facts, call: Call): Promise<CopiedSession | null> {
     const { tenant, kind, label, state, body, status } = facts;
     if (state === undefined) return null;
     const texts = [tenant, kind, label, body, status];
@@ -255,7 +254,11 @@ export class RedisCopies implements CopyStore {
           )) as unknown[]);
     const clients = names.flatMap((name) => (name.startsWith('c:') ? [name.slice(2)] : []));
     return {
-      ...{ id, tenant: tenant ?? '', kind: kind ?? '', label: label ?? '', state },
+      id,
+      tenant: tenant ?? '',
+      kind: kind ?? '',
+      label: label ?? '',
+      state,
       revision: Number(facts.revision),
       body: body ?? '',
       status: status ?? '',
@@ -287,7 +290,7 @@ export class RedisCopies implements CopyStore {
 
   async *#readLanes(call: Call): AsyncGenerator<CopiedLane[]> {
     for (const stream of await this.#members(this.#work.keys.streams, call)) {
-      const states = Object.entries(await this.#hash(this.#at('lanes', stream), call));
+      const states = Object.entries(await readHash(this.#work, this.#at('lanes', stream), call));
       const dues = await this.#scores(this.#at('due', stream), call);
       const lanes = states.map(([lane, state = '']) => laneOf(lane, state, dues.get(lane)));
       for (const some of chunks(lanes.sort(byTurn), PAGE))
@@ -386,13 +389,6 @@ export class RedisCopies implements CopyStore {
     return found;
   }
 
-  async #hash(key: string, call: Call): Promise<Hash> {
-    const reply = (await this.#send(['HGETALL', key], call)) as string[];
-    return Object.fromEntries(
-      reply.flatMap((field, i) => (i % 2 === 0 ? [[field, reply[i + 1] ?? '']] : [])),
-    );
-  }
-
   async #each<T>(
     items: readonly T[],
     command: (item: T) => Command | null,
@@ -439,9 +435,18 @@ function sessionCommands(session: CopiedSession, intents: string, place: string)
   const open = isOpen ? [`open`, `open:${tenant}`, `of:open:${kind}`] : [];
   const all = ['all', `all:${tenant}`, `of:all:${kind}`, `label:${kind}:${label}`, ...open];
   const facts: Record<string, string | number> = {
-    ...{ tenant, kind, label, state, revision: session.revision, body: session.body },
-    ...{ status: session.status, clients: session.clientCount, created: session.createdMs },
-    ...{ changed: session.changedMs, priority: session.priority, keys: keys.length },
+    tenant,
+    kind,
+    label,
+    state,
+    revision: session.revision,
+    body: session.body,
+    status: session.status,
+    clients: session.clientCount,
+    created: session.createdMs,
+    changed: session.changedMs,
+    priority: session.priority,
+    keys: keys.length,
     ...Object.fromEntries(keys.map((key, i) => [`key:${i + 1}`, key])),
     ...Object.fromEntries(clients.map((client) => [`c:${client}`, ''])),
   };
@@ -484,9 +489,7 @@ function entryOf(stream: string, text: string): { priority: number; json: string
 }
 
 function deadOf(stream: string, [position, fields]: StreamRow): CopiedDead {
-  const facts: Hash = Object.fromEntries(
-    fields.flatMap((field, i) => (i % 2 === 0 ? [[field, fields[i + 1] ?? '']] : [])),
-  );
+  const facts = factsOf(fields);
   const { l: lane = '', t: tries, r: reason = '', v, a, w = '' } = facts;
   const json = a === undefined ? (v ?? 'null') : JSON.stringify(actionOf(a, w));
   return { stream, lane, json, tries: Number(tries), reason, atMs: addedAtMs(position) };

@@ -195,7 +195,14 @@ function readSessions({ connection, scope }: Tx, [after]: readonly Value[]) {
       const keys = 'SELECT key FROM session_keys WHERE session = ? ORDER BY key';
       const clients = 'SELECT client FROM session_clients WHERE session = ? ORDER BY client';
       return {
-        ...{ id, tenant, kind, label: textIn(label), state, revision, body, status },
+        id,
+        tenant,
+        kind,
+        label: textIn(label),
+        state,
+        revision,
+        body,
+        status,
         priority,
         clientCount,
         createdMs: Math.floor(created),
