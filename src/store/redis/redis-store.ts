@@ -19,7 +19,7 @@ import { PrimaryServer } from './topology/primary-server.ts';
 import { sentinelDialer } from './topology/sentinel-set.ts';
 import { type Servers, SingleServer } from './topology/servers.ts';
 import { redisBounds } from './verbs/bounds.ts';
-import { RedisCopyStore } from './verbs/copies.ts';
+import { RedisCopyStore } from './verbs/copy-store.ts';
 import { RedisIntents } from './verbs/intents.ts';
 import { RedisLeases } from './verbs/leases.ts';
 import { redisLog } from './verbs/log.ts';
