@@ -30,6 +30,7 @@ export function coordinationOnly(store: CoordinationStore): Store {
     ...(store.identity !== undefined && { identity: store.identity }),
     ...(store.bounds !== undefined && { bounds: store.bounds }),
     ...(store.guard !== undefined && { guard: store.guard }),
+    ...(store.copies !== undefined && { copies: store.copies }),
     records: part('records'),
     log: part('log'),
     streams: part('streams'),

@@ -21,6 +21,8 @@ export interface OpenStoreOptions {
   readonly maxTtls?: MaxTtls | null;
   /** False: an SQLite file that does not exist is an error. */
   readonly create?: boolean | undefined;
+  /** For a copy alone: also a store with an unfinished copy. */
+  readonly unfinished?: boolean | undefined;
   readonly tls?: TlsOptions | undefined;
 }
 

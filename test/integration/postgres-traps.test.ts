@@ -315,7 +315,7 @@ describe('a verb on PostgreSQL', () => {
       { what: 'the age of the transaction' },
     );
     await other.end();
-    const around = { isEmbedded: false, offset: null, hints: null };
+    const around = { isEmbedded: false, offset: null, hints: null, health: null };
     const named = (oldestTransactionS: number) =>
       judge({ ...facts, oldestTransactionS }, around).find(({ subject }) => subject === 'eviction');
     expect(named(facts.oldestTransactionS)).toMatchObject({ level: 'ok' });

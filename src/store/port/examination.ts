@@ -20,6 +20,7 @@ export interface Finding {
     | 'clock'
     | 'topology'
     | 'rights'
+    | 'bloat'
     | 'format'
     | 'file system';
   readonly fact: string;

@@ -13,6 +13,7 @@
  * offers the first alone.
  */
 import type { BoundStore } from './bound-store.ts';
+import type { CopyStore } from './copy-store.ts';
 import type { Examination } from './examination.ts';
 import type { GuardStore } from './guard-store.ts';
 import type { IntentStore } from './intent-store.ts';
@@ -41,6 +42,8 @@ export interface CoordinationStore {
   readonly bounds?: BoundStore;
   /** Absent where the store is not in a database that has the user's rows. */
   readonly guard?: GuardStore;
+  /** Absent where nothing outlives the process. */
+  readonly copies?: CopyStore;
   /** What a person should know about this store before trusting it with leases. */
   examine(): Promise<Examination>;
   /** Ends every connection and timer of this store. Idempotent. */
@@ -65,3 +68,10 @@ export interface Call {
 
 /** The form of what this version keeps in a store. A store of a later form is refused. */
 export const STORE_FORMAT = 4;
+
+/** The format of a store into which a copy has begun and has not finished: later than any. */
+export const UNFINISHED_FORMAT = 1_000_000_000;
+
+/** What to tell a caller that opens such a store. */
+export const UNFINISHED_PROBLEM =
+  "A copy into it has begun and has not finished. Run the same 'holdfast store copy' again, which starts over, or use another store.";

@@ -1,5 +1,6 @@
 import type { Finding } from '../port/examination.ts';
 import type { PostgresLink } from './dialer.ts';
+import { type Health, judgeHealth } from './health.ts';
 import { within } from './statement.ts';
 
 const FACTS_MS = 5_000;
@@ -42,7 +43,7 @@ export async function readFacts(link: Pick<PostgresLink, 'query'>): Promise<Serv
 
 /** What is wrong with the server for leases, as sentences; empty if nothing. */
 export function problemsOf(facts: ServerFacts, isEmbedded: boolean): string[] {
-  return judge(facts, { isEmbedded, offset: null, hints: null })
+  return judge(facts, { isEmbedded, offset: null, hints: null, health: null })
     .filter(({ level }) => level === 'refuse')
     .map(({ fact, advice = '' }) => `${fact} ${advice}`);
 }
@@ -53,6 +54,8 @@ export interface Circumstances {
   readonly offset: { readonly offsetMs: number; readonly uncertaintyMs: number } | null;
   /** How hints arrive; null: not known yet. */
   readonly hints: 'listens' | 'polls' | null;
+  /** Null: not read, as while a connection is opened. */
+  readonly health: Health | null;
 }
 
 /** Judges the facts: whether leases are safe on this server. */
@@ -62,6 +65,7 @@ export function judge(facts: ServerFacts, around: Circumstances): Finding[] {
   found.push(transactions(facts));
   if (around.hints !== null) found.push(hints(around.hints));
   if (around.offset !== null) found.push(clock(around.offset));
+  if (around.health !== null) found.push(...judgeHealth(around.health));
   return found;
 }
 
@@ -119,7 +123,7 @@ function transactions({ oldestTransactionS }: ServerFacts): Finding {
   const fact = `The oldest open transaction is ${Math.round(oldestTransactionS)} s old.`;
   if (oldestTransactionS < LONG_TRANSACTION_S) return { level: 'ok', subject: 'eviction', fact };
   const advice =
-    'While it is open, dead rows of leases stay and every verb gets slower. Find it in pg_stat_activity, and end it.';
+    'While it is open, dead rows of leases stay and every verb gets slower. End it; holdfast doctor names it.';
   return { level: 'warn', subject: 'eviction', fact, advice };
 }
 

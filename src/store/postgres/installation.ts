@@ -1,6 +1,7 @@
 /** The schema in the user's database: tables, and one function per verb. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { StoreUnreachableError, StoreUnsuitableError } from '../../core/errors.ts';
+import { UNFINISHED_FORMAT, UNFINISHED_PROBLEM } from '../port/store.ts';
 import type { PostgresLink } from './dialer.ts';
 import { isServerError } from './failures.ts';
 import { literal, within } from './statement.ts';
@@ -24,6 +25,8 @@ export interface InstallOptions {
   readonly schema: string;
   /** False: a database without the schema is an error. */
   readonly create: boolean;
+  /** Accepts a schema with an unfinished copy. */
+  readonly unfinished?: boolean | undefined;
 }
 
 /** Installs the schema where it is missing. Processes that open at once install it once. */
@@ -39,15 +42,17 @@ export async function ensureInstalled(link: PostgresLink, options: InstallOption
 /** Whether the database has the schema in this version. Throws for another version. */
 async function isInstalled(
   link: PostgresLink,
-  { store, schema }: InstallOptions,
+  { store, schema, unfinished = false }: InstallOptions,
 ): Promise<boolean> {
   const version = await installedVersion(link, schema);
   if (version === null) return false;
   if (version === SCHEMA_VERSION) return true;
+  if (version === UNFINISHED_FORMAT && unfinished) return true;
   throw new StoreUnsuitableError({ store, problems: [versionProblem(schema, version)] });
 }
 
 function versionProblem(schema: string, version: number): string {
+  if (version === UNFINISHED_FORMAT) return UNFINISHED_PROBLEM;
   const advice =
     version < SCHEMA_VERSION
       ? "Stop every process of the store, and run 'holdfast store upgrade'."

@@ -6,6 +6,7 @@ import { Loop } from '../../core/loop.ts';
 import { checkSwitch } from '../../core/options.ts';
 import { type Random, systemRandom } from '../../core/random.ts';
 import type { BaseRuntime } from '../../core/runtime.ts';
+import type { CopyStore } from '../port/copy-store.ts';
 import type { Examination } from '../port/examination.ts';
 import type { GuardStore } from '../port/guard-store.ts';
 import { DEFAULT_MAX_TTLS, type MaxTtls } from '../port/keyspaces.ts';
@@ -15,11 +16,13 @@ import { DEFAULT_SCHEMA, type PostgresAddress, parseAddress } from './address.ts
 import type { AdoptablePostgres } from './adoptable.ts';
 import { adoptedDialer, type PostgresDialer, type PostgresLink, urlDialer } from './dialer.ts';
 import { judge, problemsOf, readFacts, type ServerFacts } from './examination.ts';
+import { readHealth } from './health.ts';
 import { ensureInstalled } from './installation.ts';
 import { PostgresConnection } from './postgres-connection.ts';
 import { PostgresQuarantine } from './postgres-quarantine.ts';
 import { guardStatement, keepStatement, statement } from './statement.ts';
 import { postgresBounds } from './verbs/bounds.ts';
+import { postgresCopies } from './verbs/copies.ts';
 import { FunctionConnection } from './verbs/function-connection.ts';
 import { postgresIntents } from './verbs/intents.ts';
 import { PostgresLeases } from './verbs/leases.ts';
@@ -40,6 +43,8 @@ export interface PostgresStoreOptions {
   maxTtls?: MaxTtls | null | undefined;
   /** False: a database without the schema is an error. Default true: it is installed. */
   create?: boolean | undefined;
+  /** For a copy alone: also a schema with an unfinished copy. */
+  unfinished?: boolean | undefined;
   /** What `node:tls` needs beyond what the address says. */
   tls?: TlsOptions | undefined;
   /** The schema, where a client is given instead of an address. Default `holdfast`. */
@@ -102,6 +107,7 @@ class PostgresStore implements Store {
   readonly runs: Store['runs'];
   readonly bounds: NonNullable<Store['bounds']>;
   readonly guard: GuardStore;
+  readonly copies: CopyStore;
   readonly #rt: BaseRuntime;
   readonly #address: PostgresAddress;
   readonly #dialer: PostgresDialer;
@@ -161,6 +167,7 @@ class PostgresStore implements Store {
         return keepStatement(schema, { scope: prefix, ...request });
       },
     };
+    this.copies = postgresCopies(workFunctions);
     this.bounds = postgresBounds(work, schema, this.#quarantine);
     const round = () => this.#sweep();
     const quietly = { onStalled: () => {}, onResumed: () => {} };
@@ -170,7 +177,8 @@ class PostgresStore implements Store {
   async open(): Promise<void> {
     // Dials, and so installs and examines.
     const facts = await this.#readFacts();
-    const around = { isEmbedded: this.#dialer.isEmbedded, offset: null, hints: null };
+    const { isEmbedded } = this.#dialer;
+    const around = { isEmbedded, offset: null, hints: null, health: null };
     for (const { level, fact, advice = '' } of judge(facts, around))
       if (level === 'warn')
         this.#rt.events.emit('store.warned', { store: this.name, finding: fact, advice });
@@ -184,7 +192,9 @@ class PostgresStore implements Store {
     const uncertaintyMs = (clock.monotonicMs() - beganMs) / 2;
     const offset = { offsetMs: facts.clockMs - (clock.wallMs() - uncertaintyMs), uncertaintyMs };
     const { isEmbedded } = this.#dialer;
-    const findings = judge(facts, { isEmbedded, offset, hints: this.signals.mode });
+    const query = (text: string) => this.#leaseConnection.run('examine', text, OPEN_MS);
+    const health = isEmbedded ? null : await readHealth({ query }, this.#address.schema);
+    const findings = judge(facts, { isEmbedded, offset, hints: this.signals.mode, health });
     return { store: this.name, findings };
   }
 
@@ -206,8 +216,8 @@ class PostgresStore implements Store {
     return this.#prepared(timeoutMs, false, async (link) => {
       const problems = problemsOf(await readFacts(link), this.#dialer.isEmbedded);
       if (problems.length > 0) throw new StoreUnsuitableError({ store: this.name, problems });
-      const { create = this.#options.maxTtls !== null } = this.#options;
-      await ensureInstalled(link, { store: this.name, schema, create });
+      const { create = this.#options.maxTtls !== null, unfinished } = this.#options;
+      await ensureInstalled(link, { store: this.name, schema, create, unfinished });
       const request = this.#quarantine.examination;
       const sql = statement('server_examine', request, { schema, timeoutMs });
       this.#quarantine.examined((await link.query(sql)) ?? '');

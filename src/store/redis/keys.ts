@@ -36,6 +36,8 @@ export function keysOf(prefix: string) {
      * `lua/lib/work-keyspace.lua` names the others from it.
      */
     bus: `${hub}holdfast:bus`,
+    /** What the names of all keys of streams, workflows and intents begin with. */
+    hub,
     /** A pattern for all keys of streams, workflows and intents. */
     hubKeys: `${hub}*`,
     streams: `${hub}stream:all`,
@@ -50,9 +52,20 @@ export function keysOf(prefix: string) {
   };
 }
 
-/** The fence record of a lease, as `lua/lib/siblings.lua` names it: a Cluster needs it declared. */
+/** A key beside a lease or a record, as `lua/lib/siblings.lua` names it. */
+export function siblingOf(key: string, what: 'fence' | 'meta' | 'removed'): string {
+  return key.includes('{') ? `${what}:${key}` : `${what}:{${key}}`;
+}
+
+/** The fence record of a lease: a Cluster needs it declared. */
 export function fenceOf(lease: string): string {
-  return lease.includes('{') ? `fence:${lease}` : `fence:{${lease}}`;
+  return siblingOf(lease, 'fence');
+}
+
+/** The lease of a fence record; null for another name. */
+export function leaseOf(fence: string): string | null {
+  const name = /^fence:([\s\S]*)$/.exec(fence)?.[1];
+  return name === undefined ? null : (/^\{([^{]*)\}$/.exec(name)?.[1] ?? name);
 }
 
 /** A pattern that matches this text only. */

@@ -97,6 +97,8 @@ export interface StoreContext {
   readonly maxTtls: MaxTtls | null;
   /** False: a store without a marker is left without one. */
   readonly mayCreate: boolean;
+  /** Accepts a store with an unfinished copy. */
+  readonly unfinished: boolean;
   readonly remembered: ExaminationHistory;
   /**
    * The subjects of warnings given so far. Each is given once, although its facts change all the

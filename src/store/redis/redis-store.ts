@@ -19,6 +19,7 @@ import { PrimaryServer } from './topology/primary-server.ts';
 import { sentinelDialer } from './topology/sentinel-set.ts';
 import { type Servers, SingleServer } from './topology/servers.ts';
 import { redisBounds } from './verbs/bounds.ts';
+import { RedisCopyStore } from './verbs/copy-store.ts';
 import { RedisIntents } from './verbs/intents.ts';
 import { RedisLeases } from './verbs/leases.ts';
 import { redisLog } from './verbs/log.ts';
@@ -50,6 +51,8 @@ export interface RedisStoreOptions {
    * client takes no leases.
    */
   create?: boolean | undefined;
+  /** For a copy alone: also a store with an unfinished copy. */
+  unfinished?: boolean | undefined;
   /** For rediss URLs: what `node:tls` needs beyond the host's own certificates. */
   tls?: TlsOptions | undefined;
   clock?: Clock;
@@ -90,6 +93,7 @@ async function openOn(
   const { clock = systemClock, random = systemRandom, events = new Emitter() } = options;
   const { prefix = '', quarantine: mode = 'on', maxTtls = DEFAULT_MAX_TTLS } = options;
   const { removalsKept = REMOVALS_KEPT, create: mayCreate = maxTtls !== null } = options;
+  const { unfinished = false } = options;
   checkSwitch(mode, 'quarantine');
   const rt: BaseRuntime = { clock, random, events };
   const keys = keysOf(prefix);
@@ -98,16 +102,18 @@ async function openOn(
     mode,
     maxTtls,
     mayCreate,
+    unfinished,
     remembered: new ExaminationHistory(),
     warned: new Set(),
   });
   const signals = new RedisSignals(rt, keys, servers);
   const work = new WorkConnection(rt, keys, servers);
+  const records = new RedisRecords(rt, keys, servers, removalsKept);
   const store: Store = {
     name: servers.name,
     leases: new RedisLeases(rt, keys, servers, maxTtls),
     members: new RedisMembers(rt, keys, servers),
-    records: new RedisRecords(rt, keys, servers, removalsKept),
+    records,
     signals,
     log: redisLog(keys, servers),
     streams: redisStreams(work),
@@ -115,6 +121,7 @@ async function openOn(
     intents: new RedisIntents(work),
     runs: new RedisRunStore(work),
     bounds: redisBounds(servers, keys.marker),
+    copies: new RedisCopyStore(servers, work, records),
     examine: async () => ({
       store: servers.name,
       findings: await servers.examine(EXAMINE_TIMEOUT_MS),

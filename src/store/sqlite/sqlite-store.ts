@@ -6,6 +6,7 @@ import { checkSwitch } from '../../core/options.ts';
 import { type Random, systemRandom } from '../../core/random.ts';
 import type { BaseRuntime } from '../../core/runtime.ts';
 import type { BoundStore } from '../port/bound-store.ts';
+import type { CopyStore } from '../port/copy-store.ts';
 import type { Examination } from '../port/examination.ts';
 import { DEFAULT_MAX_TTLS, type MaxTtls } from '../port/keyspaces.ts';
 import { checkPrefix } from '../port/prefix.ts';
@@ -23,6 +24,7 @@ import type { Tx } from './file/sqlite-connection.ts';
 import { StoreClock } from './file/store-clock.ts';
 import { RowRetention } from './tables/row-retention.ts';
 import { sqliteBounds } from './verbs/bounds.ts';
+import { sqliteCopies } from './verbs/copies.ts';
 import { SqliteIntents } from './verbs/intents.ts';
 import { SqliteLeases } from './verbs/leases.ts';
 import { sqliteLog } from './verbs/log.ts';
@@ -44,6 +46,8 @@ export interface SqliteStoreOptions {
   maxTtls?: MaxTtls | null | undefined;
   /** False: a missing file is an error. Default true: it is made. */
   create?: boolean | undefined;
+  /** For a copy alone: also a file with an unfinished copy. */
+  unfinished?: boolean | undefined;
   clock?: Clock | undefined;
   random?: Random | undefined;
   events?: Emitter | undefined;
@@ -84,6 +88,7 @@ export async function openSqliteStore(
 function withDefaults(options: SqliteStoreOptions): SqliteOptions {
   const { prefix = '', quarantine = 'on', sync = 'everysec' } = options;
   const { maxTtls = DEFAULT_MAX_TTLS, create = true, host = systemHost() } = options;
+  const { unfinished = false } = options;
   checkSwitch(quarantine, 'quarantine');
   checkSync(sync);
   checkPrefix(prefix);
@@ -93,6 +98,7 @@ function withDefaults(options: SqliteStoreOptions): SqliteOptions {
     sync,
     maxTtls,
     create,
+    unfinished,
     host,
     syncLog: options.syncLog ?? logSyncer(),
     fileSystemType: options.fileSystemType ?? fileSystemType,
@@ -113,6 +119,7 @@ class SqliteStore implements Store {
   readonly intents: Store['intents'];
   readonly runs: SqliteRunStore;
   readonly bounds: BoundStore;
+  readonly copies: CopyStore;
   readonly #rt: BaseRuntime;
   readonly #options: SqliteOptions;
   readonly #path: string;
@@ -144,6 +151,7 @@ class SqliteStore implements Store {
     this.intents = new SqliteIntents(durable, this.signals);
     this.runs = new SqliteRunStore(durable, this.leases, this.signals);
     this.bounds = sqliteBounds(this.#queue, storeClock);
+    this.copies = sqliteCopies(durable);
   }
 
   async open(): Promise<void> {

@@ -3,6 +3,7 @@ import { examples, type Perform } from '../../command.ts';
 import type { FenceFlags } from './fence.ts';
 import type { MaxTtlFlags } from './max-ttl.ts';
 import type { StoreInstallFlags } from './store.ts';
+import type { StoreCopyFlags } from './store-copy.ts';
 
 export function addAdmin(program: Command, perform: Perform): void {
   program
@@ -33,9 +34,26 @@ export function addAdmin(program: Command, perform: Perform): void {
 function addStore(program: Command, perform: Perform): void {
   const store = program
     .command('store')
-    .summary('install, show, upgrade or remove the tables in PostgreSQL')
+    .summary('copy a store, or administer the tables in PostgreSQL')
     .description(
-      'Installs, shows, upgrades or removes the tables of a PostgreSQL store. Without an address it uses the configured store.',
+      'Copies a store to another. Installs, shows, upgrades or removes the tables of a PostgreSQL store: without an address, those of the configured store.',
+    );
+  store
+    .command('copy <FROM> <TO>')
+    .summary('copy everything that lasts to an empty store')
+    .description(
+      'Copies targets, records, fences, workflows, sessions and dead letters from one store to another, and compares both. Both have the same prefix. Stop every process of both first: live instances, leases and claims are refused. TO must be empty. Until the copy is complete, no Holdfast opens TO; if the copy is interrupted, run it again. FROM is not changed. Leases, and the history of events, are not copied.',
+    )
+    .option('--dry-run', 'check both stores and count, without writing')
+    .addHelpText(
+      'after',
+      examples(
+        'holdfast store copy sqlite:.holdfast/holdfast.db postgres://app@db/app --dry-run',
+        'holdfast store copy redis://old:6379 postgres://app@db/app',
+      ),
+    )
+    .action((from: string, to: string, flags: StoreCopyFlags) =>
+      perform(async (context) => (await import('./store-copy.ts')).copy(context, from, to, flags)),
     );
   store
     .command('install [address]')

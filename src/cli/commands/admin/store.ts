@@ -1,3 +1,4 @@
+import { UNFINISHED_FORMAT, UNFINISHED_PROBLEM } from '../../../store/port/store.ts';
 import {
   installStore,
   type StoreStatus,
@@ -43,6 +44,7 @@ export async function status(context: Context, address: string | undefined): Pro
 
 function otherVersion(version: number, known: number): string {
   if (version === known) return '';
+  if (version === UNFINISHED_FORMAT) return `${UNFINISHED_PROBLEM}\n`;
   const advice =
     version < known ? "Run 'holdfast store upgrade'." : 'Use the Holdfast that made it.';
   return `This Holdfast uses version ${known}. ${advice}\n`;

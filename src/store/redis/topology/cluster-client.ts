@@ -187,13 +187,19 @@ export class ClusterClient implements Servers {
   }
 
   /** The cursor names the server that the scan has reached, and the cursor there. */
-  async scan(pattern: string, cursor: string | undefined, timeoutMs: number): Promise<ScanPage> {
+  async scan(
+    pattern: string,
+    cursor: string | undefined,
+    timeoutMs: number,
+    any?: 'any',
+  ): Promise<ScanPage> {
     const addresses = this.primaries.map(({ address }) => address).sort();
     const [, at = addresses[0] ?? '', step = '0'] = /^(.*) (\d+)$/.exec(cursor ?? '') ?? [];
     const primary = this.#set.at(at);
     const next = addresses.find((address) => address > at);
+    const from = { pattern, cursor: step, any };
     const page: ScanPage =
-      primary === undefined ? { names: [] } : await scanOne(primary, pattern, step, timeoutMs);
+      primary === undefined ? { names: [] } : await scanOne(primary, from, timeoutMs);
     if (page.cursor !== undefined) return { ...page, cursor: `${at} ${page.cursor}` };
     return next === undefined ? { names: page.names } : { names: page.names, cursor: `${next} 0` };
   }

@@ -3,7 +3,7 @@ import { StoreUnsuitableError } from '../../../core/errors.ts';
 import type { BaseRuntime } from '../../../core/runtime.ts';
 import type { ClockOffset, Finding } from '../../port/examination.ts';
 import type { Keyspace } from '../../port/keyspaces.ts';
-import { STORE_FORMAT } from '../../port/store.ts';
+import { STORE_FORMAT, UNFINISHED_FORMAT, UNFINISHED_PROBLEM } from '../../port/store.ts';
 import { Connection } from '../client/connection.ts';
 import type { Dialer, Link } from '../client/link.ts';
 import { isErrorReply } from '../client/replies.ts';
@@ -234,9 +234,12 @@ export class PrimaryServer {
     );
     const found = Number(reply);
     if (found === STORE_FORMAT) return;
-    const problem =
+    const isUnfinished = found === UNFINISHED_FORMAT;
+    if (isUnfinished && this.#context.unfinished) return;
+    const later =
       `Its data has format ${found}, and this version of Holdfast knows format ${STORE_FORMAT}. ` +
       'Upgrade this Holdfast, or give it a prefix or a store of its own.';
+    const problem = isUnfinished ? UNFINISHED_PROBLEM : later;
     throw new StoreUnsuitableError({ store: this.name, problems: [problem] });
   }
 

@@ -22,8 +22,13 @@ export interface Servers {
     args: readonly string[],
     timeoutMs: number,
   ): Promise<unknown>;
-  /** One step of a scan over the names of all keys that match. */
-  scan(pattern: string, cursor: string | undefined, timeoutMs: number): Promise<ScanPage>;
+  /** One step of a scan over the names of all texts that match; with `any`, of all keys. */
+  scan(
+    pattern: string,
+    cursor: string | undefined,
+    timeoutMs: number,
+    any?: 'any',
+  ): Promise<ScanPage>;
   /** On a Cluster: the server that has a key. Absent where there is one server. */
   shardOf?(key: string): string;
   /** The present servers. */
@@ -124,8 +129,8 @@ export class SingleServer implements Servers {
     return this.#primary.data.send(operation, args, timeoutMs);
   }
 
-  scan(pattern: string, cursor = '0', timeoutMs: number): Promise<ScanPage> {
-    return scanOne(this.#primary, pattern, cursor, timeoutMs);
+  scan(pattern: string, cursor = '0', timeoutMs: number, any?: 'any'): Promise<ScanPage> {
+    return scanOne(this.#primary, { pattern, cursor, any }, timeoutMs);
   }
 
   examine(timeoutMs: number): Promise<readonly Finding[]> {
@@ -179,12 +184,12 @@ function allArgs({ perKey, head }: Work, primary: PrimaryServer): string[] {
 /** One step of a scan over the names on one server. */
 export async function scanOne(
   { data }: PrimaryServer,
-  pattern: string,
-  cursor: string,
+  { pattern, cursor, any }: { pattern: string; cursor: string; any?: 'any' | undefined },
   timeoutMs: number,
 ): Promise<ScanPage> {
   const from = isCursor(cursor) ? cursor : '0';
-  const args = ['SCAN', from, 'MATCH', pattern, 'COUNT', SCAN_COUNT, 'TYPE', 'string'];
+  const args = ['SCAN', from, 'MATCH', pattern, 'COUNT', SCAN_COUNT];
+  if (any === undefined) args.push('TYPE', 'string');
   const [next, names] = (await data.send('list', args, timeoutMs)) as [string, string[]];
   return next === '0' ? { names } : { names, cursor: next };
 }

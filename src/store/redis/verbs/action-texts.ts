@@ -6,6 +6,9 @@ import type { RunPhase, StepKind } from '../../port/run-store.ts';
 import type { HistoryEntry, StoredAction, StoredResult } from '../../port/workflow-store.ts';
 import { addedAtMs, fromJson, jsonOrText, type StreamRow } from './work-connection.ts';
 
+/** The kind of an entry of the history that came from another store: it has all of it as JSON. */
+export const COPIED = 'copied';
+
 /** The first lines, and the rest as it is. */
 export function linesOf(text: string, count: number): string[] {
   const lines: string[] = [];
@@ -57,9 +60,11 @@ export function historyOf([position, fields]: StreamRow): HistoryEntry {
     epoch: Number(epoch),
     leaseId: leaseId || null,
     what:
-      kind === 'updated'
-        ? { kind, state: jsonOrText(a), ...(b !== '' && { omittedBytes: Number(b) }) }
-        : whatOf(kind as Exclude<HistoryEntry['what']['kind'], 'updated'>, [a, b, c, d]),
+      kind === COPIED
+        ? (jsonOrText(d) as HistoryEntry['what'])
+        : kind === 'updated'
+          ? { kind, state: jsonOrText(a), ...(b !== '' && { omittedBytes: Number(b) }) }
+          : whatOf(kind as Exclude<HistoryEntry['what']['kind'], 'updated'>, [a, b, c, d]),
   };
 }
 

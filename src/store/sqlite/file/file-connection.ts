@@ -304,8 +304,9 @@ export class FileConnection {
   /** Makes the tables of a new file, and examines its marker. The result emits the findings. */
   #prepare(connection: SqliteConnection, inode: string): () => void {
     const { name } = this.location;
-    const isEmpty = isNew(connection, name);
-    if (isEmpty && !this.#options.create)
+    const { create, unfinished } = this.#options;
+    const isEmpty = isNew(connection, name, unfinished);
+    if (isEmpty && !create)
       throw new StoreUnsuitableError({ store: name, problems: [NOT_A_STORE] });
     if (connection.value('PRAGMA journal_mode') !== 'wal')
       connection.exec('PRAGMA journal_mode = WAL');
@@ -314,7 +315,7 @@ export class FileConnection {
     connection.exec(PRAGMAS);
     connection.exec('BEGIN IMMEDIATE');
     // Another process may have made them since.
-    if (isEmpty && isNew(connection, name)) makeTables(connection);
+    if (isEmpty && isNew(connection, name, unfinished)) makeTables(connection);
     completeTables(connection);
     const emitFindings = this.#storeClock.examine(connection, inode, this.#hostMs());
     connection.exec('COMMIT');

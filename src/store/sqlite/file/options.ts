@@ -10,6 +10,8 @@ export interface SqliteOptions {
   /** Null for an observer, which acquires no leases. */
   readonly maxTtls: MaxTtls | null;
   readonly create: boolean;
+  /** Opens a file with an unfinished copy. */
+  readonly unfinished: boolean;
   readonly host: Host;
   readonly syncLog: (path: string) => Promise<void>;
   readonly fileSystemType: (folder: string) => number;

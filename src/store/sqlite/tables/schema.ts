@@ -1,5 +1,5 @@
 import { StoreUnsuitableError } from '../../../core/errors.ts';
-import { STORE_FORMAT } from '../../port/store.ts';
+import { STORE_FORMAT, UNFINISHED_FORMAT, UNFINISHED_PROBLEM } from '../../port/store.ts';
 import type { SqliteConnection } from '../file/sqlite-connection.ts';
 import { WORK_TABLES } from './work-tables.ts';
 
@@ -73,14 +73,18 @@ const WHOSE = `
 SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)
 FROM pragma_application_id, pragma_user_version`;
 
-/** Whether the file has no tables yet. Throws for another program's file, or another format. */
-export function isNew(connection: SqliteConnection, store: string): boolean {
+/**
+ * Whether the file has no tables yet. Throws for another program's file, or another format. A file
+ * with an unfinished copy is opened by a copy alone.
+ */
+export function isNew(connection: SqliteConnection, store: string, unfinished = false): boolean {
   const [application, format, tables] = connection.row<[number, number, number]>(WHOSE) ?? [
     0, 0, 0,
   ];
   const refuse = (problem: string) => new StoreUnsuitableError({ store, problems: [problem] });
   if (application === APPLICATION_ID) {
-    if (format === STORE_FORMAT) return false;
+    if (format === STORE_FORMAT || (format === UNFINISHED_FORMAT && unfinished)) return false;
+    if (format === UNFINISHED_FORMAT) throw refuse(UNFINISHED_PROBLEM);
     throw refuse(
       `The file has format ${format}, and this version of Holdfast knows format ${STORE_FORMAT}. ` +
         'Use the version that made it, or another file.',
