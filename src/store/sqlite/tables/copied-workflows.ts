@@ -1,6 +1,7 @@
 /** A workflow with all that belongs to it, as a copy of the store reads and writes it. */
 import type { CopiedWorkflow } from '../../port/copy-store.ts';
-import type { Tx, Value } from '../file/sqlite-connection.ts';
+import type { Value } from '../driver/driver.ts';
+import type { Tx } from '../file/sqlite-connection.ts';
 import type { Workflow } from './workflows.ts';
 
 type ActionRow = [string, string, number, string, string, number, number];

@@ -23,13 +23,8 @@ export interface SessionRow {
   changedAtMs: number;
 }
 
-type Row = [
-  number: number,
-  id: string,
-  tenant: string,
-  kind: string,
-  label: string,
-  state: SessionState,
+/** The last columns of a session, as they are read here and for a copy. */
+export type SessionColumns = [
   revision: number,
   body: string,
   status: string,
@@ -37,6 +32,15 @@ type Row = [
   clients: number,
   created: number,
   changed: number,
+];
+type Row = [
+  number: number,
+  id: string,
+  tenant: string,
+  kind: string,
+  label: string,
+  state: SessionState,
+  ...columns: SessionColumns,
 ];
 const SELECT = `
 SELECT number, id, tenant, kind, label, state, revision, body, status, priority, clients, created, changed FROM sessions`;

@@ -8,9 +8,11 @@ import type {
 } from '../../port/copy-store.ts';
 import { FENCE_RECORD_MS } from '../../port/lease-store.ts';
 import { type Call, STORE_FORMAT, UNFINISHED_FORMAT } from '../../port/store.ts';
+import type { Value } from '../driver/driver.ts';
 import type { Transactions } from '../file/lock-queue.ts';
-import type { Tx, Value } from '../file/sqlite-connection.ts';
+import type { Tx } from '../file/sqlite-connection.ts';
 import { readCopied, writeCopied } from '../tables/copied-workflows.ts';
+import type { SessionColumns } from '../tables/intents.ts';
 import { ensureStream } from '../tables/lanes.ts';
 import { findWorkflow } from '../tables/workflows.ts';
 
