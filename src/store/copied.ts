@@ -8,6 +8,11 @@ import type {
 } from './port/copy-store.ts';
 import { KEYSPACE_NAMES, KEYSPACES } from './port/keyspaces.ts';
 
+/** Entries of one batch. */
+export const COPY_PAGE = 200;
+/** Fewer, because a workflow may have megabytes. */
+export const COPIED_WORKFLOWS_PAGE = 5;
+
 /** Whether a name without its prefix is a lease of ours, and not of a store with another prefix. */
 export function isLeaseKey(key: string): boolean {
   return KEYSPACE_NAMES.some((name) => key.startsWith(KEYSPACES[name]));

@@ -1,11 +1,13 @@
-import { isCollection, isLeaseKey, normalised } from '../../copied.ts';
+import {
+  COPIED_WORKFLOWS_PAGE,
+  COPY_PAGE,
+  isCollection,
+  isLeaseKey,
+  normalised,
+} from '../../copied.ts';
 import type { CopyEntries, CopyNoun, CopyStore } from '../../port/copy-store.ts';
 import { type Call, UNFINISHED_FORMAT } from '../../port/store.ts';
 import type { FunctionConnection } from './function-connection.ts';
-
-/** Entries of one request. A workflow may have megabytes. */
-const PAGE = 200;
-const WORKFLOWS_PAGE = 5;
 
 interface State {
   readonly isUnfinished: boolean;
@@ -30,7 +32,7 @@ export function postgresCopies(functions: FunctionConnection): CopyStore {
       await state('finish', call);
     },
     async *export<N extends CopyNoun>(noun: N, call: Call) {
-      const most = noun === 'workflows' ? WORKFLOWS_PAGE : PAGE;
+      const most = noun === 'workflows' ? COPIED_WORKFLOWS_PAGE : COPY_PAGE;
       let after: readonly unknown[] | null | undefined;
       while (after !== null) {
         const request = { noun, most, after };

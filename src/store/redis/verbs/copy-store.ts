@@ -1,6 +1,12 @@
 import { createHash } from 'node:crypto';
 import { KeyForeignError } from '../../../core/errors.ts';
-import { byBytes, isCollection, isLeaseKey } from '../../copied.ts';
+import {
+  byBytes,
+  COPIED_WORKFLOWS_PAGE,
+  COPY_PAGE,
+  isCollection,
+  isLeaseKey,
+} from '../../copied.ts';
 import type {
   CopiedDead,
   CopiedFence,
@@ -22,9 +28,6 @@ import { actionOf } from './action-texts.ts';
 import { byPosition, CopiedWorkflows, type Facts, factsOf, readHash } from './copied-workflows.ts';
 import { addedAtMs, type StreamRow, type WorkConnection } from './work-connection.ts';
 
-/** Entries of one batch. A workflow may have megabytes. */
-const PAGE = 200;
-const WORKFLOWS_PAGE = 5;
 /** As `lua/lib/fences.lua` reads a fence record. */
 const RECORD = /^(\d+)!?\+?$/;
 const FINAL = 'ENDED';
@@ -144,7 +147,7 @@ export class RedisCopyStore implements CopyStore {
         const key = keys.withoutPrefix(lease);
         if (isLeaseKey(key)) found.set(key, name);
       }
-    for (const some of chunks([...found.keys()].sort(byBytes), PAGE)) {
+    for (const some of chunks([...found.keys()].sort(byBytes), COPY_PAGE)) {
       const records = await Promise.all(
         some.map((key) => this.#send(['GET', found.get(key) ?? ''], call)),
       );
@@ -173,7 +176,7 @@ export class RedisCopyStore implements CopyStore {
   async *#readRecords(call: Call): AsyncGenerator<CopiedRecord[]> {
     for (const collection of await this.#collections(call)) {
       const ids = (await this.#members(this.#work.keys.index(collection), call)).sort(byBytes);
-      for (const some of chunks(ids, PAGE)) {
+      for (const some of chunks(ids, COPY_PAGE)) {
         const replies = await this.#records.get(collection, some, call);
         yield some.flatMap((id, i) => {
           const reply = replies[i];
@@ -215,7 +218,7 @@ export class RedisCopyStore implements CopyStore {
   async *#readWorkflows(call: Call): AsyncGenerator<CopyEntries['workflows'][]> {
     for (const ids of chunks(
       await this.#members(this.#work.keys.workflows, call),
-      WORKFLOWS_PAGE,
+      COPIED_WORKFLOWS_PAGE,
     )) {
       const found = await Promise.all(ids.map((id) => this.#workflows.read(id, call)));
       yield found.filter((one) => one !== null);
@@ -225,7 +228,7 @@ export class RedisCopyStore implements CopyStore {
   async *#readSessions(call: Call): AsyncGenerator<CopiedSession[]> {
     const { intents } = this.#work.keys;
     const ids = (await this.#members(`${intents}all`, call)).reverse();
-    for (const some of chunks(ids, PAGE)) {
+    for (const some of chunks(ids, COPY_PAGE)) {
       const found = await Promise.all(
         some.map(async (id) =>
           this.#session(id, await readHash(this.#work, `${intents}session:${id}`, call), call),
@@ -284,7 +287,7 @@ export class RedisCopyStore implements CopyStore {
   }
 
   async *#readStreams(call: Call): AsyncGenerator<{ name: string }[]> {
-    for (const names of chunks(await this.#members(this.#work.keys.streams, call), PAGE))
+    for (const names of chunks(await this.#members(this.#work.keys.streams, call), COPY_PAGE))
       yield names.map((name) => ({ name }));
   }
 
@@ -293,7 +296,7 @@ export class RedisCopyStore implements CopyStore {
       const states = Object.entries(await readHash(this.#work, this.#at('lanes', stream), call));
       const dues = await this.#scores(this.#at('due', stream), call);
       const lanes = states.map(([lane, state = '']) => laneOf(lane, state, dues.get(lane)));
-      for (const some of chunks(lanes.sort(byTurn), PAGE))
+      for (const some of chunks(lanes.sort(byTurn), COPY_PAGE))
         yield Promise.all(
           some.map(async ({ lane, tries, dueUs, isClaimed }) => {
             const list = await this.#send(['LRANGE', this.#laneAt(stream, lane), '0', '-1'], call);
@@ -311,7 +314,7 @@ export class RedisCopyStore implements CopyStore {
       const texts = own.map(({ priority, json }) => {
         return `${priority} ${isOfActions(stream) ? String(JSON.parse(json)) : json}`;
       });
-      for (const some of chunks(texts, PAGE))
+      for (const some of chunks(texts, COPY_PAGE))
         await this.#send(['RPUSH', this.#laneAt(stream, lane), ...some], call);
       let state = `p ${tries}`;
       if (dueUs === null) {
@@ -334,12 +337,12 @@ export class RedisCopyStore implements CopyStore {
           after,
           '+',
           'COUNT',
-          String(PAGE),
+          String(COPY_PAGE),
         ];
         rows = (await this.#send(args, call)) as StreamRow[];
         yield rows.map((row) => deadOf(stream, row));
         after = `(${rows.at(-1)?.[0]}`;
-      } while (rows.length === PAGE);
+      } while (rows.length === COPY_PAGE);
     }
   }
 
@@ -382,10 +385,10 @@ export class RedisCopyStore implements CopyStore {
     let rows: string[];
     do {
       const from = found.size;
-      const range = [String(from), String(from + 5 * PAGE - 1), 'WITHSCORES'];
+      const range = [String(from), String(from + 5 * COPY_PAGE - 1), 'WITHSCORES'];
       rows = (await this.#send(['ZRANGE', key, ...range], call)) as string[];
       for (let i = 0; i < rows.length; i += 2) found.set(rows[i] ?? '', Number(rows[i + 1]));
-    } while (rows.length === 10 * PAGE);
+    } while (rows.length === 10 * COPY_PAGE);
     return found;
   }
 
@@ -394,7 +397,7 @@ export class RedisCopyStore implements CopyStore {
     command: (item: T) => Command | null,
     call: Call,
   ): Promise<void> {
-    for (const some of chunks(items, PAGE))
+    for (const some of chunks(items, COPY_PAGE))
       await Promise.all(
         some.map((item) => {
           const args = command(item);

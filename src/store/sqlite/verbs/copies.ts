@@ -1,4 +1,10 @@
-import { isCollection, isLeaseKey, normalised } from '../../copied.ts';
+import {
+  COPIED_WORKFLOWS_PAGE,
+  COPY_PAGE,
+  isCollection,
+  isLeaseKey,
+  normalised,
+} from '../../copied.ts';
 import type {
   CopiedLane,
   CopiedSession,
@@ -16,9 +22,6 @@ import type { SessionColumns } from '../tables/intents.ts';
 import { ensureStream } from '../tables/lanes.ts';
 import { findWorkflow } from '../tables/workflows.ts';
 
-/** Entries of one request. A workflow may have megabytes. */
-const PAGE = 200;
-const WORKFLOWS_PAGE = 5;
 /** The last character: names with a prefix lie between `prefix` and `prefix + LAST`. */
 const LAST = '\u{10ffff}';
 
@@ -110,7 +113,7 @@ const WRITERS: { readonly [N in CopyNoun]: Writer<N> } = {
 /** `after` is of the last row that was read, even if it is not an entry of this store. */
 function pageOf<Row, Entry>(
   rows: readonly Row[],
-  { size = PAGE, entry, after }: PageOptions<Row, Entry>,
+  { size = COPY_PAGE, entry, after }: PageOptions<Row, Entry>,
 ): Page<Entry> {
   const entries = rows.flatMap((row) => entry(row) ?? []);
   const last = rows.length < size ? undefined : rows.at(-1);
@@ -127,7 +130,7 @@ interface PageOptions<Row, Entry> {
 /** Deliveries of all prefixes have one counter; each copy takes it along. */
 function readFences({ connection, scope }: Tx, [after]: readonly Value[]) {
   const sql = 'SELECT key, fence FROM fences WHERE key > ? AND key < ? ORDER BY key LIMIT ?';
-  const rows = connection.rows<[string, number]>(sql, after ?? scope, scope + LAST, PAGE);
+  const rows = connection.rows<[string, number]>(sql, after ?? scope, scope + LAST, COPY_PAGE);
   const page = pageOf(rows, {
     entry: ([name, fence]) => {
       const key = name.slice(scope.length);
@@ -148,7 +151,7 @@ function readRecords({ connection, scope }: Tx, [collection, id]: readonly Value
     sql,
     ...from,
     scope + LAST,
-    PAGE,
+    COPY_PAGE,
   );
   return pageOf(rows, {
     entry: ([name, recordId, json, revision, fence]) => {
@@ -161,9 +164,9 @@ function readRecords({ connection, scope }: Tx, [collection, id]: readonly Value
 
 function readWorkflows(tx: Tx, [after]: readonly Value[]) {
   const sql = 'SELECT id FROM workflows WHERE scope = ? AND id > ? ORDER BY id LIMIT ?';
-  const rows = tx.connection.rows<[string]>(sql, tx.scope, after ?? '', WORKFLOWS_PAGE);
+  const rows = tx.connection.rows<[string]>(sql, tx.scope, after ?? '', COPIED_WORKFLOWS_PAGE);
   return pageOf(rows, {
-    size: WORKFLOWS_PAGE,
+    size: COPIED_WORKFLOWS_PAGE,
     entry: ([id]) => {
       const found = findWorkflow(tx, id);
       return found === undefined ? null : normalised(readCopied(tx, found));
@@ -173,22 +176,12 @@ function readWorkflows(tx: Tx, [after]: readonly Value[]) {
 }
 
 type SessionTexts = [id: string, tenant: string, kind: string, label: string, state: string];
-type SessionRow = [
-  number: number,
-  ...SessionTexts,
-  revision: number,
-  body: string,
-  status: string,
-  priority: number,
-  clients: number,
-  created: number,
-  changed: number,
-];
+type SessionRow = [number, ...SessionTexts, ...SessionColumns];
 
 function readSessions({ connection, scope }: Tx, [after]: readonly Value[]) {
   const sql = `SELECT number, id, tenant, kind, hex(label), state, revision, body, status, priority, clients, created, changed
     FROM sessions WHERE scope = ? AND number > ? ORDER BY number LIMIT ?`;
-  const rows = connection.rows<SessionRow>(sql, scope, after ?? 0, PAGE);
+  const rows = connection.rows<SessionRow>(sql, scope, after ?? 0, COPY_PAGE);
   const names = (query: string, number: number) =>
     connection.rows<[string]>(query, number).map(([name]) => name);
   return pageOf(rows, {
@@ -232,7 +225,7 @@ function writeSession({ connection, scope }: Tx, session: CopiedSession): void {
 
 function readStreams({ connection, scope }: Tx, [after]: readonly Value[]) {
   const sql = 'SELECT name FROM streams WHERE scope = ? AND name > ? ORDER BY name LIMIT ?';
-  const rows = connection.rows<[string]>(sql, scope, after ?? '', PAGE);
+  const rows = connection.rows<[string]>(sql, scope, after ?? '', COPY_PAGE);
   return pageOf(rows, { entry: ([name]) => ({ name }), after: (row) => row });
 }
 
@@ -245,7 +238,7 @@ function readLanes(tx: Tx, [skipped]: readonly Value[]) {
     WHERE s.scope = ? ORDER BY s.name, l.due IS NOT NULL, CASE WHEN l.due IS NULL THEN -l.priority END,
       CASE WHEN l.due IS NULL THEN l.turn END, l.lane LIMIT ? OFFSET ?`;
   const from = Number(skipped ?? 0);
-  const rows = connection.rows<LaneRow>(sql, scope, PAGE, from);
+  const rows = connection.rows<LaneRow>(sql, scope, COPY_PAGE, from);
   const entries =
     'SELECT priority, json FROM entries WHERE stream = ? AND lane = ? ORDER BY number';
   return pageOf(rows, {
@@ -259,7 +252,7 @@ function readLanes(tx: Tx, [skipped]: readonly Value[]) {
         .rows<[number, string]>(entries, number, lane)
         .map(([priority, json]) => ({ priority, json })),
     }),
-    after: () => [from + PAGE],
+    after: () => [from + COPY_PAGE],
   });
 }
 
@@ -304,7 +297,7 @@ type DeadRow = [number, stream: string, lane: string, string, number, reason: st
 function readDead({ connection, scope }: Tx, [stream, number]: readonly Value[]) {
   const sql = `SELECT d.number, s.name, d.lane, d.json, d.tries, hex(d.reason), d.at FROM streams s JOIN dead d ON d.stream = s.number
     WHERE s.scope = ? AND (s.name, d.number) > (?, ?) ORDER BY s.name, d.number LIMIT ?`;
-  const rows = connection.rows<DeadRow>(sql, scope, stream ?? '', number ?? 0, PAGE);
+  const rows = connection.rows<DeadRow>(sql, scope, stream ?? '', number ?? 0, COPY_PAGE);
   return pageOf(rows, {
     entry: ([, name, lane, json, tries, reason, at]) => {
       return { stream: name, lane, json, tries, reason: textIn(reason), atMs: Math.floor(at) };
