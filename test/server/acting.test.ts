@@ -130,7 +130,16 @@ const TRANSFER = 'POST /api/v3/targets/{id}/transfer';
 const CHANGE = 'PATCH /api/v3/targets/{id}';
 /** In workflow-runs.test.ts: a repeated signal is another one, and a restart needs a failed function. */
 const RUNS = ['POST /api/v3/workflows/{id}/signal', 'POST /api/v3/workflows/{id}/restart'];
-const UNTOLD = ['POST /api/v3/intents', 'POST /api/v3/intents/batch', 'POST /api/v3/enter'];
+/** What clients do for their own work. Intents and leases have events of their own. */
+const UNTOLD = [
+  'POST /api/v3/intents',
+  'POST /api/v3/intents/batch',
+  'POST /api/v3/enter',
+  'POST /api/v3/leases/{key}',
+  'POST /api/v3/leases/{key}/renew',
+  'POST /api/v3/leases/{key}/release',
+  'POST /api/v3/leases/{key}/transfer',
+];
 
 async function doing({ after, path, body }: Doing) {
   const world = await operatingWorld();
