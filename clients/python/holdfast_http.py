@@ -79,7 +79,7 @@ class Client:
 
 
 class Lease:
-    """`fence` proves the lease to what it protects. `lost` is a threading.Event."""
+    """`fence` proves the lease, `guard_sql` ties a PostgreSQL transaction to it, `lost` is an Event."""
 
     def __init__(self, client, key, ttl, wait, holder):
         if ttl < 1:
@@ -110,7 +110,7 @@ class Lease:
                     raise
                 is_long = code == "STORE_QUARANTINED" and error.retry_after
                 time.sleep(min(left, error.retry_after if is_long else RETRY_S))
-        self.fence, self._sent = int(grant["fence"]), sent
+        self.fence, self._sent, self.guard_sql = int(grant["fence"]), sent, grant.get("guardSql")
         self.lost, self._done = threading.Event(), threading.Event()
         # A request that waited was sent long before the grant: only a renewal is worth its time.
         if time.monotonic() - sent[0] > self.ttl / 3 and not self._renew(is_first=True):

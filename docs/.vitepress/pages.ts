@@ -100,6 +100,7 @@ const REFERENCE: readonly Page[] = [
   ['workers', 'Workers'],
   ['cli', 'Command line'],
   ['http', 'HTTP'],
+  ['http-leases', 'Leases over HTTP'],
   ['problems', 'Problems over HTTP'],
   ['errors', 'Errors'],
   ['events', 'Events'],

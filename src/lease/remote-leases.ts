@@ -30,6 +30,8 @@ export interface RemoteLease {
 export interface RemoteGrant extends RemoteLease {
   /** How long the lease lasts in the store, from when it received the request. */
   readonly ttlMs: number;
+  /** PostgreSQL: the statement that ties a transaction of the holder to the lease. */
+  readonly guardSql?: string | undefined;
 }
 
 /** Of a holder elsewhere, which chooses its name. `signal` fires when it hangs up. */
@@ -74,7 +76,8 @@ export class RemoteLeases {
     }
     // From here on the holder keeps the lease, not this process.
     lease.concede(holder);
-    return { key, holder, fence, ttlMs };
+    const guardSql = this.#rt.store.guard?.sql(keyspace + key, fence);
+    return { key, holder, fence, ttlMs, guardSql };
   }
 
   /** Throws `LEASE_NOT_HELD` unless the store names this holder and this fence. */

@@ -214,7 +214,7 @@ describe.each(LANGUAGES)('a lease of a program in $name', STORIES, (language) =>
     await using holder = program('quarantined', api);
     await holder.acquire({ wait: 20 });
     await holder.tell('release', 'released');
-    // It keeps nothing on disk: whoever held a lease may still act.
+    // It keeps nothing on disk, so the holder of a lost lease may still act.
     await forgetful.kill();
     await forgetful.restart();
     const isRefused = async () => (await holder.attempt()).code === 'STORE_QUARANTINED';

@@ -72,6 +72,10 @@ const grantSchema = z
       description:
         'How long the lease lasts in the store. Count it from when you sent the request, and stop some time before it is over.',
     }),
+    guardSql: z.string().optional().meta({
+      description:
+        'On PostgreSQL, when acquired: run it first in your transaction, which then cannot commit without the lease.',
+    }),
   })
   .meta({ id: 'LeaseGrant' });
 const releasedSchema = z
@@ -185,8 +189,8 @@ function keyFor({ tenant }: Caller, key: string): string {
   throw new ConfigError({ field: 'key', value: key, rule: 'it is too long with your tenant' });
 }
 
-function grantJson({ holder, fence, ttlMs }: RemoteGrant, key: string) {
-  return { key, holder, fence: String(fence), ttlMs };
+function grantJson({ holder, fence, ttlMs, guardSql }: RemoteGrant, key: string) {
+  return { key, holder, fence: String(fence), ttlMs, guardSql };
 }
 
 function waitOf(wait: number | string): number {

@@ -49,14 +49,19 @@ function checkAddresses(from: string, to: string): void {
     ['TO', to],
   ] as const)
     if (value === 'memory:') {
-      const rule = 'it must be a store that outlives its process: sqlite:…, redis://… or postgres://…';
+      const rule =
+        'it must be a store that outlives its process: sqlite:…, redis://… or postgres://…';
       throw new ConfigError({ field, value, rule });
     }
 }
 
 function checkDifferent(from: Store, to: Store | null): void {
   if (to === null || (from.identity ?? from.name) !== (to.identity ?? to.name)) return;
-  throw new ConfigError({ field: 'TO', value: to.name, rule: 'it must be another store than FROM' });
+  throw new ConfigError({
+    field: 'TO',
+    value: to.name,
+    rule: 'it must be another store than FROM',
+  });
 }
 
 interface OpenedAs {
