@@ -38,7 +38,16 @@ describe('what is published', () => {
         path,
       );
     const others = paths.filter((path) => !isBuilt(path) && !isGuide(path));
-    expect(others.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']);
+    expect(others.sort()).toEqual([
+      'CHANGELOG.md',
+      'LICENSE',
+      'README.md',
+      'clients/bash/holdfast-http.sh',
+      'clients/go/go.mod',
+      'clients/go/holdfast.go',
+      'clients/python/holdfast_http.py',
+      'package.json',
+    ]);
   });
 
   it('has neither sources nor maps that would lead to them', () => {
