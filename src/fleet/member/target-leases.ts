@@ -164,7 +164,10 @@ export class TargetLeases {
     this.#acquiring++;
     let result: AcquireResult;
     try {
-      result = await this.#leases.acquire(id, fenceFloor > 0 ? { ...options, fenceFloor } : options);
+      result = await this.#leases.acquire(
+        id,
+        fenceFloor > 0 ? { ...options, fenceFloor } : options,
+      );
     } catch (error) {
       target.become('watched');
       if (error instanceof KeyForeignError) {

@@ -20,7 +20,7 @@ import type {
 import type { Runtime } from '../../store/runtime.ts';
 import { RESULT_COLLECTION } from '../targets/target-record.ts';
 import { plainCopy } from './plain-data.ts';
-import { type PollHistory, type RecentPoll } from './poll-history.ts';
+import type { PollHistory, RecentPoll } from './poll-history.ts';
 
 /** How a poll ended, or how a task is doing. */
 export interface TargetOutcome {
