@@ -230,6 +230,8 @@ export interface ApiRunStep {
     readonly target: string;
     readonly bytes: number;
   } | null;
+  /** What the processor of a call returned; null while there is none, or none kept. */
+  readonly result: Excerpt | null;
   readonly signal: string | null;
 }
 
