@@ -199,7 +199,7 @@ describe('holdfast up with a command per target', () => {
     expect(json).toMatchObject({ id: 'a', changed: true, target: { everyMs: 60_000 } });
     for (const field of ['timeoutMs', 'command']) expect(json.target).not.toHaveProperty(field);
     for (const [flags, complaint] of [
-      [['--clear', 'id'], /--clear.*'id'.*url, every, timeout, command, data/s],
+      [['--clear', 'id'], /--clear is "id".*url, every, timeout, command, data/],
       [['--every', '1m', '--clear', 'every'], /--clear every cannot be combined with --every/],
       [['--every', '1ms'], /--every.*1ms.*100 ms to 24 h/s],
       [[], /targets change needs a field/],
