@@ -230,6 +230,8 @@ export interface ApiRunStep {
     readonly target: string;
     readonly bytes: number;
   } | null;
+  /** What the processor of a call returned; null while there is none, or none kept. */
+  readonly result: Excerpt | null;
   readonly signal: string | null;
 }
 
@@ -419,13 +421,9 @@ export interface TargetsPage {
 }
 
 /** `POST /api/v3/targets`: with `url`, `command` or both. */
-export interface NewTarget extends TargetChange {
+export interface NewTarget {
   /** Default: a random one. */
   readonly id?: string | undefined;
-}
-
-/** `PATCH /api/v3/targets/{id}`. Fields that are absent stay as they are. */
-export interface TargetChange {
   readonly url?: string | undefined;
   /** The polling interval: milliseconds, or text such as `30s`; default the poller's. */
   readonly every?: number | string | undefined;
@@ -437,6 +435,11 @@ export interface TargetChange {
   readonly data?: Readonly<Record<string, unknown>> | undefined;
   readonly isPaused?: boolean | undefined;
 }
+
+/** `PATCH /api/v3/targets/{id}`. Fields that are absent stay as they are; `null` removes one. */
+export type TargetChange = {
+  readonly [Field in 'url' | 'every' | 'timeout' | 'command' | 'data']?: NewTarget[Field] | null;
+} & Pick<NewTarget, 'isPaused'>;
 
 /** @deprecated Use `NewTarget`. */
 export interface NewPollSession {

@@ -51,7 +51,7 @@ export class TargetsClient {
     return this.#callOnce('', target, options);
   }
 
-  /** Fields that are absent stay as they are. */
+  /** Fields that are absent stay as they are; `null` removes one. */
   change(id: string, change: TargetChange, options?: CallOptions): Promise<Target> {
     return this.#call('PATCH', pathOf(id), change, options);
   }

@@ -327,7 +327,10 @@ export class Leases {
     this.#renewer.add(tenure);
     if (acquisition.isNamed) {
       this.#holders.add(tenure);
-      tenure.onWorkEnded(() => this.#waitQueue.wake(tenure.storeKey));
+      tenure.onWorkEnded(() => {
+        this.#holders.remove(tenure);
+        this.#waitQueue.wake(tenure.storeKey);
+      });
     }
     return new Lease(tenure, this.#releaser, this.#rt.store);
   }

@@ -6,8 +6,8 @@ import type { Tenure } from './tenure.ts';
  * takes them for one holder. So this process itself keeps apart what belongs to which call.
  */
 export class NamedHolderSet {
-  /** The tenures whose work has not ended, by key and holder. */
-  readonly #tenures = new Map<string, Tenure>();
+  /** The tenures whose work has not ended, by key. A list, because nearly all keys have one. */
+  readonly #tenures = new Map<string, Tenure[]>();
   /** How many calls of `acquire` are pending, by key and holder. */
   readonly #pending = new Map<string, number>();
 
@@ -24,16 +24,21 @@ export class NamedHolderSet {
   }
 
   add(tenure: Tenure): void {
-    const name = nameOf(tenure);
-    this.#tenures.set(name, tenure);
-    tenure.onWorkEnded(() => {
-      if (this.#tenures.get(name) === tenure) this.#tenures.delete(name);
-    });
+    const known = this.#tenures.get(tenure.storeKey);
+    if (known === undefined) this.#tenures.set(tenure.storeKey, [tenure]);
+    else known.push(tenure);
+  }
+
+  /** The work of the tenure has ended. */
+  remove(tenure: Tenure): void {
+    const others = this.#tenures.get(tenure.storeKey)?.filter((known) => known !== tenure) ?? [];
+    if (others.length > 0) this.#tenures.set(tenure.storeKey, others);
+    else this.#tenures.delete(tenure.storeKey);
   }
 
   /** The holder's earlier tenure of the key, unless its work has ended by now. */
-  earlier(claim: Claim): Tenure | undefined {
-    const tenure = this.#tenures.get(nameOf(claim));
+  earlier({ storeKey, holder }: Claim): Tenure | undefined {
+    const tenure = this.#tenures.get(storeKey)?.findLast((known) => known.holder === holder);
     if (tenure === undefined || tenure.workLeftMs() > 0) return tenure;
     tenure.endWork();
     return undefined;

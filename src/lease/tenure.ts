@@ -317,8 +317,9 @@ export class Tenure implements Claim, TimerEntry {
       run();
       return;
     }
-    this.#onWorkEnded ??= [];
-    this.#onWorkEnded.push(run);
+    // Not a list that grows: that has room for seventeen, and most tenures have one.
+    if (this.#onWorkEnded === null) this.#onWorkEnded = [run];
+    else this.#onWorkEnded.push(run);
   }
 
   /**

@@ -14,9 +14,10 @@ const UNSAFE =
   /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]|\p{Surrogate}/gu;
 
 export function plainFacts(facts: object): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(facts).map(([name, value]) => [name, plain(name, value)]),
-  );
+  // In one pass: an event is often one of thousands.
+  const plainOnes: Record<string, unknown> = {};
+  for (const name of Object.keys(facts)) plainOnes[name] = plain(name, (facts as Facts)[name]);
+  return plainOnes;
 }
 
 function plain(name: string, value: unknown): unknown {

@@ -132,7 +132,9 @@ export class History {
   #append(event: EventName, facts: object): void {
     const { clock, instanceId: instance } = this.#rt;
     const at = Math.round(clock.wallMs());
-    this.#waiting.push({ at, instance, event, ...clipped(plainFacts(facts)) });
+    const entry: Record<string, unknown> = { at, instance, event };
+    for (const [name, fact] of Object.entries(plainFacts(facts))) entry[name] = clipped(fact);
+    this.#waiting.push(entry);
   }
 
   #startWriting(): void {
@@ -216,11 +218,6 @@ function isOurs(facts: object, instanceId: string): boolean {
   );
 }
 
-function clipped(facts: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(facts).map(([name, fact]) => [
-      name,
-      typeof fact === 'string' ? fact.slice(0, MAX_FACT_CHARACTERS) : fact,
-    ]),
-  );
+function clipped(fact: unknown): unknown {
+  return typeof fact === 'string' ? fact.slice(0, MAX_FACT_CHARACTERS) : fact;
 }

@@ -1,7 +1,7 @@
 /** What the store keeps of a step, and how operators see it. */
 import { createHash } from 'node:crypto';
 import type { LoadedRun, StepKind, StoredStep } from '../store/port/run-store.ts';
-import type { HistoryEntry } from '../store/port/workflow-store.ts';
+import type { HistoryEntry, StoredResult } from '../store/port/workflow-store.ts';
 import type { ActionFailure } from './action.ts';
 
 /** A try of a step that failed, and that another try followed. */
@@ -68,8 +68,22 @@ export interface StepView {
   readonly value: unknown;
   /** Of a call. */
   readonly action: EmittedCall | null;
+  /** What the processor of a call returned; null while there is none, or none is kept. */
+  readonly result: { readonly value: unknown } | null;
   /** The signal that it waits for, or has received. */
   readonly signal: string | null;
+}
+
+/** Of calls, by the id of the action. */
+export type CallResults = ReadonlyMap<string, StoredResult>;
+
+/** The results of so many calls are read, the last ones. */
+const MAX_RESULTS = 100;
+
+/** The actions of the last calls, for their results. */
+export function calledActions(workflow: string, steps: readonly StoredStep[]): string[] {
+  const calls = steps.filter(({ kind }) => kind === 'call').slice(-MAX_RESULTS);
+  return calls.map(({ name }) => derivedUuid(workflow, name));
 }
 
 /** The steps of a workflow in order, and then the waits that the store has no step of yet. */
@@ -77,8 +91,9 @@ export function stepViews(
   workflow: string,
   { run, steps }: Pick<LoadedRun, 'run' | 'steps'>,
   history: readonly HistoryEntry[],
+  results: CallResults = new Map(),
 ): StepView[] {
-  const past = pastActions(history);
+  const past = pastActions(history, results);
   const names = new Set(steps.map(({ name }) => name));
   const waits = run?.phase === 'suspended' ? waitFacts(run.waits) : [];
   return [
@@ -100,6 +115,7 @@ const NOTHING = {
   error: null,
   value: null,
   action: null,
+  result: null,
   signal: null,
 } as const;
 
@@ -134,7 +150,9 @@ function call(
   workflow: string,
 ): StepView {
   const { type, target, payload } = value as CallFacts;
-  const { bytes, failed, settled } = past.get(derivedUuid(workflow, name)) ?? { failed: [] };
+  const { bytes, failed, settled, result } = past.get(derivedUuid(workflow, name)) ?? {
+    failed: [],
+  };
   const states = { succeeded: 'done', failed: 'failed', dead: 'dead' } as const;
   return {
     ...NOTHING,
@@ -148,6 +166,7 @@ function call(
     error: settled?.error ?? null,
     value: payload,
     action: { type, target, bytes: bytes ?? Buffer.byteLength(payload) },
+    result: result?.outcome === 'succeeded' ? { value: result.value } : null,
   };
 }
 
@@ -178,11 +197,22 @@ function openWait(wait: Extract<WaitFact, { as: string }>): StepView {
 interface PastAction {
   bytes?: number;
   failed: FailedTry[];
-  settled?: Extract<HistoryEntry['what'], { kind: 'settled' }> & { readonly atMs: number };
+  settled?: Settlement;
+  result?: StoredResult;
 }
 
-/** What the history says of each action, by its id. */
-function pastActions(history: readonly HistoryEntry[]): ReadonlyMap<string, PastAction> {
+interface Settlement {
+  readonly outcome: StoredResult['outcome'];
+  readonly atMs: number;
+  readonly tries?: number | undefined;
+  readonly error?: string | undefined;
+}
+
+/** What the history says of each action, by its id, and its result. */
+function pastActions(
+  history: readonly HistoryEntry[],
+  results: CallResults,
+): ReadonlyMap<string, PastAction> {
   const all = new Map<string, PastAction>();
   for (const { atMs, what } of history) {
     if (what.kind !== 'emitted' && what.kind !== 'settled' && what.kind !== 'retried') continue;
@@ -193,7 +223,16 @@ function pastActions(history: readonly HistoryEntry[]): ReadonlyMap<string, Past
     if (what.kind === 'emitted' && what.payloadBytes !== undefined)
       action.bytes = what.payloadBytes;
   }
+  for (const [id, result] of results) {
+    const action = all.get(id) ?? { failed: [] };
+    // The history may have dropped the end of an action whose result is still kept.
+    all.set(id, { settled: endOf(result), ...action, result });
+  }
   return all;
+}
+
+function endOf({ outcome, atMs, value }: StoredResult): Settlement {
+  return { outcome, atMs, ...(outcome !== 'succeeded' && { error: failureText(value) }) };
 }
 
 /** The message of an error that the store keeps; any other value as JSON. */

@@ -36,6 +36,7 @@ import {
   WorkflowStepsError,
   WorkflowTakenError,
 } from './errors.ts';
+import { type CallResults, calledActions } from './kept-step.ts';
 import { type BegunTenure, type Handoff, Orchestrator, RENEW_BELOW_MS } from './orchestrator.ts';
 import type { ActionDefinitions } from './schema.ts';
 import { skipForeign } from './skip-foreign.ts';
@@ -302,6 +303,16 @@ export class Workflows {
   async steps(id: string): Promise<LoadedRun | null> {
     checkTargetId(id);
     return this.#runs.load(id, CALL);
+  }
+
+  /** The results that are kept of the calls of a workflow's function: of the last hundred. */
+  async callResults(id: string, { steps }: Pick<LoadedRun, 'steps'>): Promise<CallResults> {
+    const actions = calledActions(id, steps);
+    const { workflows } = this.#rt.store;
+    const results = await Promise.all(actions.map((one) => workflows.resultOf(id, one, CALL)));
+    return new Map(
+      results.flatMap((result) => (result === null ? [] : [[result.actionId, result]])),
+    );
   }
 
   /** Releases all workflows of this process, and ends the subscription. */

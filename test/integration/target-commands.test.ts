@@ -187,6 +187,33 @@ describe('holdfast up with a command per target', () => {
     await holdfast.close();
   });
 
+  it('B-04 targets change sets and clears fields, and refuses what does not fit', async () => {
+    const { run } = commandGround();
+    const address = 'http://127.0.0.1:9/';
+    await run('targets', 'add', '--id', 'a', '--timeout', '5s', '--command', 'sync', address);
+    const cleared = await run('targets', 'change', 'a', '--clear', 'timeout,command');
+    expect(cleared).toMatchObject({ code: 0, stdout: 'Changed timeout, command of a.\n' });
+    const json = JSON.parse(
+      (await run('targets', 'change', 'a', '--every', '1m', '--json')).stdout,
+    );
+    expect(json).toMatchObject({ id: 'a', changed: true, target: { everyMs: 60_000 } });
+    for (const field of ['timeoutMs', 'command']) expect(json.target).not.toHaveProperty(field);
+    for (const [flags, complaint] of [
+      [['--clear', 'id'], /--clear is "id".*url, every, timeout, command, data/],
+      [['--every', '1m', '--clear', 'every'], /--clear every cannot be combined with --every/],
+      [['--every', '1ms'], /--every.*1ms.*100 ms to 24 h/s],
+      [[], /targets change needs a field/],
+    ] as const) {
+      const refused = await run('targets', 'change', 'a', ...flags);
+      expect(refused).toMatchObject({ code: 64, stdout: '' });
+      expect(refused.stderr).toMatch(complaint);
+    }
+    const none = await run('targets', 'change', 'none', '--every', '1m');
+    expect(none).toMatchObject({ code: 1, stdout: '' });
+    const shown = JSON.parse((await run('targets', 'get', 'a', '--json')).stdout);
+    expect(shown).toMatchObject({ revision: 3, url: address, everyMs: 60_000 });
+  });
+
   it('B-04 targets add --timeout is validated, shown, and ends a poll that takes longer', async () => {
     const { url, run } = commandGround();
     const server = createServer(() => {}).listen(0, '127.0.0.1');

@@ -45,6 +45,25 @@ describe('/api/v3/targets', () => {
     });
   });
 
+  it('B-04 clears a field of a target with null, and leaves the others', async () => {
+    const { ask, holdfast } = await serverWorld();
+    const body = { id: 'a', url: URL_A, every: '30s', timeout: '2s', command: 'listen', data: {} };
+    await ask('POST', '/api/v3/targets', { body });
+    const change = { timeout: null, command: null, data: null };
+    const changed = await ask('PATCH', '/api/v3/targets/a', { body: change });
+    expect(changed.status).toBe(200);
+    expect(changed.json).toMatchObject({ url: URL_A, everyMs: 30_000, isPaused: false });
+    for (const field of ['timeoutMs', 'command']) expect(changed.json).not.toHaveProperty(field);
+    expect(await holdfast.targets.get('a')).toMatchObject({ everyMs: 30_000, data: {} });
+    await ask('PATCH', '/api/v3/targets/a', { body: { url: null, every: null } });
+    const bare = await holdfast.targets.get('a');
+    expect(bare).toMatchObject({ url: undefined, everyMs: undefined, revision: 3 });
+    const paused = await ask('PATCH', '/api/v3/targets/a', { body: { isPaused: null } });
+    expect(paused).toMatchObject({ status: 400, json: { errors: [{ field: 'isPaused' }] } });
+    const added = await ask('POST', '/api/v3/targets', { body: { ...body, id: 'b', every: null } });
+    expect(added).toMatchObject({ status: 400, json: { errors: [{ field: 'every' }] } });
+  });
+
   it.each([
     [{ url: URL_A, timeout: '1ms' }, 'timeout', /a poll may take from 100 ms to 24 h/],
     [{ url: URL_A, timeout: '25h' }, 'timeout', /a poll may take from 100 ms to 24 h/],

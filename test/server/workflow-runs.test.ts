@@ -131,6 +131,21 @@ describe('runs of workflow functions', () => {
     });
   });
 
+  it('B-20 show the result of a call, cut off if it is long', async () => {
+    const { ask, holdfast, clock } = await runs(['call']);
+    const get = async () => (await ask('GET', '/api/v3/workflows/call')).json.run.steps[1];
+    expect(await get()).toMatchObject({ name: 'SHIP', state: 'running', result: null });
+    const SHIP = () => 'x'.repeat(2_000);
+    const options = { name: 'warehouse', role: 'effect', handlers: { SHIP } } as const;
+    const processor = await holdfast.processor(options).start();
+    await clock.advance(10_000);
+    await processor?.stop();
+    const step = await get();
+    expect(step).toMatchObject({ state: 'done', tries: 1, result: { bytes: 2_002, isCut: true } });
+    expect(step.result.text).toHaveLength(500);
+    expect(step.value).toMatchObject({ text: '{"to":"x"}', isCut: false });
+  });
+
   it('cut off what is long, and say how long it is', async () => {
     const { ask } = await runs(['large']);
     const { json } = await ask('GET', '/api/v3/workflows/large');

@@ -4,6 +4,7 @@ import type { Events } from '../../core/events.ts';
 import { gapOf } from '../../core/gap.ts';
 import type { Lease } from '../../lease/lease.ts';
 import type { AcquireResult, Leases } from '../../lease/leases.ts';
+import type { AcquireOptions } from '../../lease/options.ts';
 import type { ReleaseOptions } from '../../lease/release.ts';
 import { type HoldOptions, LEASE_CLASSES } from '../../lease/timings.ts';
 import type { Runtime } from '../../store/runtime.ts';
@@ -11,10 +12,10 @@ import { type FleetTarget, GARBAGE_RETRY_MS, type Predecessor } from '../view/fl
 import { type MemberLoop, NOTHING } from './member-loop.ts';
 
 /**
- * Targets taken at once: a few requests, so that a slow store is not asked for more than it
- * answers.
+ * Targets taken at once: one full request of `LeaseRequestQueue`. So a slow store is not asked for
+ * more than it answers, and a start with thousands of targets keeps few calls in memory.
  */
-const CHUNK = 1_000;
+const CHUNK = 256;
 
 /** A target whose earlier work here has not stopped is asked for again after this. */
 const UNSETTLED_RETRY_MS = 1_000;
@@ -42,7 +43,8 @@ export class TargetLeases {
   readonly #leases: Leases;
   readonly #loop: MemberLoop;
   readonly #work: TargetWork;
-  readonly #timings: HoldOptions;
+  /** How every target is acquired. One object: a start takes thousands. */
+  readonly #acquireOptions: AcquireOptions;
   readonly #ttlMs: number;
   readonly #owned = new Set<FleetTarget>();
   /** Every target with a lease, by id: owned, releasing or lost. */
@@ -64,7 +66,8 @@ export class TargetLeases {
     this.#leases = leases;
     this.#loop = loop;
     this.#work = work;
-    this.#timings = timings;
+    const { instanceId: holder } = rt;
+    this.#acquireOptions = { ...timings, class: 'poll', holder, untilReleased: true };
     this.#ttlMs = leases.check({ ...timings, class: 'poll' }).ttlMs;
     this.#unlisten = rt.events.on('lease.lost', (lost) => this.#onLost(lost));
   }
@@ -153,20 +156,18 @@ export class TargetLeases {
 
   /** Returns the error where the store could not be asked. */
   async #take(target: FleetTarget): Promise<Error | null> {
-    const { clock, instanceId } = this.#rt;
+    const { clock } = this.#rt;
     const { id, fenceFloor } = target;
+    const options = this.#acquireOptions;
     const sentAtMs = clock.monotonicMs();
     target.become('acquiring');
     this.#acquiring++;
     let result: AcquireResult;
     try {
-      result = await this.#leases.acquire(id, {
-        ...this.#timings,
-        class: 'poll',
-        holder: instanceId,
-        untilReleased: true,
-        ...(fenceFloor > 0 && { fenceFloor }),
-      });
+      result = await this.#leases.acquire(
+        id,
+        fenceFloor > 0 ? { ...options, fenceFloor } : options,
+      );
     } catch (error) {
       target.become('watched');
       if (error instanceof KeyForeignError) {

@@ -22,19 +22,23 @@ export class WorkRun implements WorkContext {
   #controller: AbortController | null = null;
   #stopped: { readonly reason: unknown } | null = null;
   isStuck = false;
-  /**
-   * Resolves when the work has stopped. Made at the beginning: a handler may release its own target
-   * before it first awaits.
-   */
-  readonly settled: Promise<void>;
-  #settle = () => {};
+  #isSettled = false;
+  #settled: Promise<void> | null = null;
+  #onSettled: (() => void) | null = null;
 
   constructor(lease: Lease, startMs: number) {
     this.#lease = lease;
     this.startMs = startMs;
-    this.settled = new Promise((resolve) => {
-      this.#settle = resolve;
-    });
+  }
+
+  /** Resolves when the work has stopped. Made on first use, like the signal. */
+  get settled(): Promise<void> {
+    this.#settled ??= this.#isSettled
+      ? Promise.resolve()
+      : new Promise((resolve) => {
+          this.#onSettled = resolve;
+        });
+    return this.#settled;
   }
 
   get signal(): AbortSignal {
@@ -54,11 +58,18 @@ export class WorkRun implements WorkContext {
     return this.#lease.deadline;
   }
 
-  // Not methods: handlers destructure the context.
-  readonly isHeld = (): boolean => this.#stopped === null && this.#lease.isHeld();
-  readonly assertHeld = (): void => this.#lease.assertHeld();
-  readonly guard = (transaction: GuardableTransaction): Promise<void> =>
-    this.#lease.guard(transaction);
+  // Not methods: handlers destructure the context. Not fields: most handlers use one or two.
+  get isHeld(): () => boolean {
+    return () => this.#stopped === null && this.#lease.isHeld();
+  }
+
+  get assertHeld(): () => void {
+    return () => this.#lease.assertHeld();
+  }
+
+  get guard(): (transaction: GuardableTransaction) => Promise<void> {
+    return (transaction) => this.#lease.guard(transaction);
+  }
 
   /** Why the work was told to stop; undefined while it may continue. */
   get stopReason(): unknown {
@@ -74,6 +85,7 @@ export class WorkRun implements WorkContext {
   }
 
   settle(): void {
-    this.#settle();
+    this.#isSettled = true;
+    this.#onSettled?.();
   }
 }

@@ -20,7 +20,7 @@ import type {
 import type { Runtime } from '../../store/runtime.ts';
 import { RESULT_COLLECTION } from '../targets/target-record.ts';
 import { plainCopy } from './plain-data.ts';
-import { PollHistory, type RecentPoll } from './poll-history.ts';
+import type { PollHistory, RecentPoll } from './poll-history.ts';
 
 /** How a poll ended, or how a task is doing. */
 export interface TargetOutcome {
@@ -71,7 +71,7 @@ const MAX_ERROR_CHARS = 500;
 interface Waiting {
   readonly fence: number;
   readonly result: StoredResult | null;
-  readonly recent: PollHistory;
+  readonly recent: PollHistory | null;
 }
 
 type Failed = Extract<RefusedWrite, { kind: 'failed' }>;
@@ -99,12 +99,12 @@ export class ResultWriter {
     return this.#waiting.size + this.#batch.size;
   }
 
-  /** `recent`: the polls of this target before, by this owner. */
+  /** `recent`: the polls of this target before, by this owner; null for a task. */
   record(
     target: string,
     fence: number,
     outcome: WorkOutcome,
-    recent: PollHistory = new PollHistory(),
+    recent: PollHistory | null = null,
   ): void {
     if (this.#isClosed) return;
     const before = this.#waiting.get(target);
@@ -113,7 +113,7 @@ export class ResultWriter {
       return;
     }
     const result = this.#stored(outcome);
-    if (outcome.state === undefined) recent.add(result.at, result.tookMs, result.ok);
+    recent?.add(result.at, result.tookMs, result.ok);
     this.#wait(target, { fence, result, recent });
   }
 
@@ -129,7 +129,7 @@ export class ResultWriter {
     this.#waiting.delete(target);
     const fence = this.#sent.get(target);
     if (fence === undefined || this.#isClosed) return;
-    this.#wait(target, { fence, result: null, recent: new PollHistory() });
+    this.#wait(target, { fence, result: null, recent: null });
   }
 
   /** Writes all waiting results now. Those that cannot be written in time keep waiting. */
@@ -241,7 +241,7 @@ export class ResultWriter {
       this.#sent.set(id, fence);
       // Listed only now: most results of an often polled target are replaced before.
       if (result === null) removals.push({ id, fence });
-      else writes.push({ id, fence, value: { ...result, recent: recent.list() } });
+      else writes.push({ id, fence, value: { ...result, recent: recent?.list() ?? [] } });
     }
     const [written, removed] = await Promise.all([
       repliesTo(writes, (these) => records.put(RESULT_COLLECTION, these, { timeoutMs })),

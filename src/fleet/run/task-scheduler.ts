@@ -97,9 +97,11 @@ class TaskRun extends WorkRun implements RunContext {
     this.progressAtMs = nowMs;
   }
 
-  readonly progress = (): void => {
-    this.progressAtMs = this.#clock.monotonicMs();
-  };
+  get progress(): () => void {
+    return () => {
+      this.progressAtMs = this.#clock.monotonicMs();
+    };
+  }
 }
 
 export class TaskScheduler implements FleetWork {
@@ -250,20 +252,20 @@ export class TaskScheduler implements FleetWork {
       events.emit('run.started', { target: task.id, fence: run.fence });
     this.#record(task, { ok: true, tookMs: 0, state: 'running', failures: task.exits });
     if (Number.isFinite(stuckAfterMs)) this.#timers.schedule(task, run.startMs + stuckAfterMs);
-    void this.#run(run).then((why) => {
-      this.#onSettled(task, run, why);
-      run.settle();
-    });
+    void this.#run(task, run);
   }
 
-  /** Why the task threw; null if it returned. Never rejects. */
-  async #run(run: TaskRun): Promise<string | null> {
+  /** Never rejects. */
+  async #run(task: OwnedTask, run: TaskRun): Promise<void> {
+    /** Why the task threw; null if it returned. */
+    let why: string | null = null;
     try {
       await this.#settings.run(run.target, run);
-      return null;
     } catch (error) {
-      return error instanceof Error ? error.message : String(error);
+      why = error instanceof Error ? error.message : String(error);
     }
+    this.#onSettled(task, run, why);
+    run.settle();
   }
 
   #onSettled(task: OwnedTask, run: TaskRun, why: string | null): void {

@@ -141,12 +141,23 @@ export function withPaused(record: unknown, isPaused: boolean): Fields {
   return { ...fields, ...Object.fromEntries(names.map((name) => [name, isPaused])) };
 }
 
-/** The record with these fields and everything else as it was. Drops other names of the fields. */
+/**
+ * The record with these fields and everything else as it was. `null` removes a field; an undefined
+ * one stays. Drops other names of the fields.
+ */
 export function withFields(record: unknown, fields: Fields): Fields {
-  const given = (names: readonly string[]) => names.some((name) => Object.hasOwn(fields, name));
-  const replaced = new Set(Object.values<readonly string[]>(NAMES).filter(given).flat());
-  const kept = Object.entries(isFields(record) ? record : {});
-  return { ...Object.fromEntries(kept.filter(([name]) => !replaced.has(name))), ...fields };
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
+  const names = new Set(given.map(([name]) => name));
+  const isGiven = (same: readonly string[]) => same.some((name) => names.has(name));
+  const replaced = new Set([
+    ...names,
+    ...Object.values<readonly string[]>(NAMES).filter(isGiven).flat(),
+  ]);
+  const before = Object.entries(isFields(record) ? record : {});
+  return Object.fromEntries([
+    ...before.filter(([name]) => !replaced.has(name)),
+    ...given.filter(([, value]) => value !== null),
+  ]);
 }
 
 /** Why this cannot be the id of a target, or null. */

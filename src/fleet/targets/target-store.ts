@@ -55,12 +55,13 @@ export type AddTargetResult =
     }
   | { readonly ok: false; readonly id: string; readonly error: Error };
 
-/** The fields of a target to change. Other fields stay as they are. */
+/** The fields of a target to change; `null` removes one. Other fields stay as they are. */
 export interface TargetChange {
-  url?: string;
-  every?: Duration;
-  timeout?: Duration;
-  command?: string;
+  url?: string | null;
+  every?: Duration | null;
+  timeout?: Duration | null;
+  command?: string | null;
+  isPaused?: boolean;
   [field: string]: unknown;
 }
 
@@ -179,7 +180,10 @@ export class TargetStore {
     );
   }
 
-  /** Changes the given fields, and leaves the others as they are. The owner stays the same. */
+  /**
+   * Changes the given fields, removes those that are `null`, and leaves the others as they are. The
+   * owner stays the same.
+   */
   update(id: string, change: TargetChange): Promise<ChangeTargetResult> {
     return this.#change(id, 'session.changed', ({ value }) => {
       const changed = withFields(value, change);
@@ -284,7 +288,10 @@ function addResult(draft: TargetRecord, reply: PutReply | undefined): AddTargetR
   return { ok: false, id, error };
 }
 
-function invalid({ field, rule }: InvalidRecord, target: NewTarget): ConfigError {
+function invalid(
+  { field, rule }: InvalidRecord,
+  target: Readonly<Record<string, unknown>>,
+): ConfigError {
   const value = target[field];
   const isUrl = typeof value === 'string' && field.toLowerCase() === 'url';
   return new ConfigError({ field, value: isUrl ? shownUrl(value) : value, rule });

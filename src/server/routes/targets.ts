@@ -152,13 +152,13 @@ function changeRoute({ holdfast }: ServerContext): Route {
     access: 'v3:write',
     summary: 'Change a target',
     description:
-      'Changes the URL, the polling interval, the time limit of a poll, the command and its data, or whether it is paused.',
+      'Changes the URL, the polling interval, the time limit of a poll, the command and its data, or whether it is paused. `null` removes a field.',
     params: idParams,
     body: targetChangeSchema,
     responses: CHANGED,
     problems: ['not-found', 'conflict'],
     async handle({ params: { id }, body }) {
-      if (body.command !== undefined) await holdfast.fleet.checkCommand(body.command);
+      if (typeof body.command === 'string') await holdfast.fleet.checkCommand(body.command);
       const { target, changed } = await holdfast.targets.update(id, definedFields(body));
       const audit = changed ? { action: 'target.change', subject: id } : undefined;
       return { body: targetRecordJson(target), audit };

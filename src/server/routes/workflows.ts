@@ -181,7 +181,9 @@ function getRoute({ holdfast: { workflows } }: ServerContext): Route {
       if (view === null) throw workflowNotFound();
       const steps: HistoryEntry[] = [];
       for await (const entry of workflows.history(id)) steps.push(entry);
-      const run = view.run && runDetailJson(id, await workflows.steps(id), steps);
+      const loaded = view.run && (await workflows.steps(id));
+      const results = await workflows.callResults(id, loaded ?? { steps: [] });
+      const run = runDetailJson(id, loaded, steps, results);
       return { body: { ...workflowJson(view), run, steps: steps.reverse().map(stepJson) } };
     },
   });

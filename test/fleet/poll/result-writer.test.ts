@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { KeyForeignError, StoreUnreachableError } from '../../../src/core/errors.ts';
 import { Emitter } from '../../../src/core/events.ts';
 import { plainCopy } from '../../../src/fleet/poll/plain-data.ts';
+import { PollHistory } from '../../../src/fleet/poll/poll-history.ts';
 import { ResultWriter } from '../../../src/fleet/poll/result-writer.ts';
 import { createMemoryStore } from '../../../src/store/memory/memory-store.ts';
 import type { PutReply, RecordStore } from '../../../src/store/port/record-store.ts';
@@ -56,7 +57,8 @@ function refuse(): Promise<never> {
 describe('a result', () => {
   it('is written within 100 ms, with the instance that polled and when', async () => {
     const { clock, results, stored } = scene();
-    results.record('a', 7, { ok: true, tookMs: 12.345, value: { status: 200 } });
+    const outcome = { ok: true, tookMs: 12.345, value: { status: 200 } };
+    results.record('a', 7, outcome, new PollHistory());
     const at = clock.wallMs();
     await clock.advance(99);
     expect(await stored('a')).toBeNull();

@@ -43,6 +43,7 @@ function retrying(name: string, failures: readonly ApiEvent[]): ListedStep {
     error: null,
     value: null,
     action: null,
+    result: null,
     signal: null,
   };
 }

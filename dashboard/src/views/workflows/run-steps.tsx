@@ -52,7 +52,7 @@ export function RunSteps({ steps }: { steps: readonly ListedStep[] }) {
 }
 
 function StepRows({ step, number }: { step: ListedStep; number: number }) {
-  const { name, kind, state, at, tookMs, tries, failed, error, value } = step;
+  const { name, kind, state, at, tookMs, tries, failed, error, value, result } = step;
   const { word, tone } = STEP_STATES[state];
   return (
     <>
@@ -74,6 +74,7 @@ function StepRows({ step, number }: { step: ListedStep; number: number }) {
         <td class="why">
           {about(step)}
           {value !== null && <Value name={kind === 'call' ? 'payload' : 'value'} of={value} />}
+          {result !== null && <Value name="result" of={result} />}
         </td>
       </tr>
       {(failed.length > 0 || error !== null) && (

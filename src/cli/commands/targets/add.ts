@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { type Duration, durationMs } from '../../../core/duration.ts';
 import { ConfigError } from '../../../core/errors.ts';
+import { checkTargetId } from '../../../core/ids.ts';
 import { SessionExistsError } from '../../../fleet/targets/errors.ts';
 import { InvalidRecord, readTargetRecord } from '../../../fleet/targets/target-record.ts';
 import type { AddTargetResult, NewTarget } from '../../../fleet/targets/target-store.ts';
@@ -79,29 +80,36 @@ function named(urls: readonly string[], { id, paused, data, ...flags }: AddFlags
     );
   if (id !== undefined && urls.length > 1)
     throw usageError('--id names one target: give one URL, or use --file for many targets.');
-  const fields = fieldsOf(flags);
-  const own = {
+  if (id !== undefined) checkTargetId(id, '--id');
+  const addresses = urls.length === 0 ? [undefined] : urls;
+  return addresses.map((url) => ({
     ...(id !== undefined && { id }),
+    ...checkedFields(url, { ...flags, ...(data !== undefined && { data }) }, 'URL'),
+    ...(paused === true && { isPaused: true }),
+  }));
+}
+
+/** The fields that the flags give, once they fit their rules. `urlName`: where the URL stands. */
+export function checkedFields(
+  url: string | undefined,
+  { data, ...flags }: FieldFlags & Pick<AddFlags, 'data'>,
+  urlName = '--url',
+): Record<string, unknown> {
+  const fields = {
+    ...(url !== undefined && { url }),
+    ...fieldsOf(flags),
     ...(data !== undefined && { data: readData(data) }),
   };
-  const addresses = urls.length === 0 ? [undefined] : urls;
-  return addresses.map((url) => {
-    const target = { ...(url !== undefined && { url }), ...own, ...fields };
-    const invalid = problemOf(target);
-    if (invalid?.field === 'url')
-      throw new ConfigError({
-        field: 'URL',
-        value: withoutCredentials(url ?? ''),
-        rule: invalid.rule,
-      });
-    if (invalid !== null)
-      throw new ConfigError({
-        field: `--${invalid.field}`,
-        value: given(target, invalid),
-        rule: invalid.rule,
-      });
-    return { ...target, ...(paused === true && { isPaused: true }) };
-  });
+  const invalid = problemOf(fields);
+  if (invalid?.field === 'url') {
+    const { rule } = invalid;
+    throw new ConfigError({ field: urlName, value: withoutCredentials(url ?? ''), rule });
+  }
+  if (invalid !== null) {
+    const { field, rule } = invalid;
+    throw new ConfigError({ field: `--${field}`, value: given(fields, invalid), rule });
+  }
+  return fields;
 }
 
 type FieldFlags = Pick<AddFlags, 'every' | 'timeout' | 'command'>;

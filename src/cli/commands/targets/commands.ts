@@ -4,6 +4,7 @@
 import type { Command } from 'commander';
 import { examples, type Perform } from '../../command.ts';
 import type { AddFlags } from './add.ts';
+import type { ChangeFlags } from './change.ts';
 import type { TargetListFlags } from './targets.ts';
 
 const load = () => import('./targets.ts');
@@ -11,7 +12,7 @@ const load = () => import('./targets.ts');
 export function addTargets(program: Command, perform: Perform): void {
   const targets = program
     .command('targets')
-    .summary('add, list, show, pause, resume and remove targets')
+    .summary('add, list, show, change, pause, resume and remove targets')
     .description('Targets are what the fleet polls. Each target has one owner among the instances.')
     .helpCommand(false)
     .addHelpText('after', examples('holdfast targets add https://example.com/health'));
@@ -40,6 +41,7 @@ export function addTargets(program: Command, perform: Perform): void {
     .argument('<ID>', 'id of the target')
     .addHelpText('after', examples('holdfast targets get device-7'))
     .action((id: string) => perform(async (context) => (await load()).showTarget(context, id)));
+  addFieldsChange(targets, perform);
   for (const verb of ['pause', 'resume', 'rm'] as const) addTargetChange(targets, perform, verb);
 }
 
@@ -72,6 +74,32 @@ export function addTargetAdd(parent: Command, perform: Perform, isHidden = false
     )
     .action((urls: string[], flags: AddFlags) =>
       perform(async (context) => (await import('./add.ts')).addTargets(context, urls, flags)),
+    );
+}
+
+function addFieldsChange(parent: Command, perform: Perform): void {
+  parent
+    .command('change')
+    .summary('change fields of a target')
+    .description(
+      'Changes or clears fields of a target. Other fields and its owner stay as they are.',
+    )
+    .argument('<ID>', 'id of the target')
+    .option('--url <url>', 'the URL to poll')
+    .option('--every <duration>', 'how often to poll it')
+    .option('--timeout <duration>', 'how long one poll may take')
+    .option('--command <name>', 'the command that runs for it')
+    .option('--data <json>', 'data for its command or handler; @FILE reads a file, @- the input')
+    .option('--clear <fields>', 'fields to remove, separated by commas')
+    .addHelpText(
+      'after',
+      examples(
+        'holdfast targets change device-7 --every 30s',
+        'holdfast targets change device-7 --clear command,timeout',
+      ),
+    )
+    .action((id: string, flags: ChangeFlags) =>
+      perform(async (context) => (await import('./change.ts')).changeFields(context, id, flags)),
     );
 }
 

@@ -1,7 +1,14 @@
 /** What is kept of a workflow's function, in words. */
 import type { LoadedRun, RunSnapshot } from '../../../store/port/run-store.ts';
 import type { HistoryEntry } from '../../../store/port/workflow-store.ts';
-import { failureText, type StepView, stepViews, waitFacts } from '../../../workflow/kept-step.ts';
+import {
+  type CallResults,
+  derivedUuid,
+  failureText,
+  type StepView,
+  stepViews,
+  waitFacts,
+} from '../../../workflow/kept-step.ts';
 import { cut, spanOf, toJson } from '../../ui/text.ts';
 
 /** A list shows this much of a value. */
@@ -22,13 +29,15 @@ export function stepLines(
   id: string,
   loaded: LoadedRun | null,
   history: readonly HistoryEntry[],
+  results: CallResults,
 ): string[][] {
   if (loaded === null) return [];
   const { signals, nowMs } = loaded;
   return [
-    ...stepViews(id, loaded, history).flatMap((step) => [
+    ...stepViews(id, loaded, history, results).flatMap((step) => [
       ['step', stepText(step, nowMs)],
       ...step.failed.map(({ tries, error }) => ['', `try ${tries} failed: ${error}`]),
+      ...resultLines(step),
     ]),
     ...signals.map(({ name, value }) => [
       'signal',
@@ -37,13 +46,25 @@ export function stepLines(
   ];
 }
 
-export function stepFacts(loaded: LoadedRun | null): Record<string, unknown> {
+function resultLines({ result }: StepView): string[][] {
+  return result === null ? [] : [['', `returned ${cut(toJson(result.value), VALUE_COLUMNS)}`]];
+}
+
+export function stepFacts(
+  id: string,
+  loaded: LoadedRun | null,
+  results: CallResults,
+): Record<string, unknown> {
   if (loaded === null) return {};
   const { input, steps, signals } = loaded;
   const at = (atMs: number) => new Date(atMs).toISOString();
   return {
     input,
-    steps: steps.map(({ atMs, ...step }) => ({ ...step, at: at(atMs) })),
+    steps: steps.map(({ atMs, ...step }) => {
+      const ended = step.kind === 'call' ? results.get(derivedUuid(id, step.name)) : undefined;
+      const { outcome, value } = ended ?? {};
+      return { ...step, at: at(atMs), ...(ended && { result: { outcome, value } }) };
+    }),
     signals: signals.map(({ atMs, ...signal }) => ({ ...signal, at: at(atMs) })),
   };
 }

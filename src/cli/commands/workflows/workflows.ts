@@ -76,14 +76,16 @@ async function* onlyHeld(
 
 export async function show({ flags, output }: Context, id: string): Promise<Exit> {
   checkTargetId(id, 'ID');
-  const { view, loaded, past } = await withHoldfast(flags, async (holdfast) => {
+  const { view, loaded, past, results } = await withHoldfast(flags, async (holdfast) => {
     const { workflows } = holdfast;
     const view = await found(holdfast, id);
     const past: HistoryEntry[] = [];
     if (view.run !== null) for await (const entry of workflows.history(id)) past.push(entry);
-    return { view, past, loaded: await workflows.steps(id) };
+    const loaded = await workflows.steps(id);
+    const results = await workflows.callResults(id, loaded ?? { steps: [] });
+    return { view, past, loaded, results };
   });
-  output.result({ ...factsOf(view), ...stepFacts(loaded) }, () => {
+  output.result({ ...factsOf(view), ...stepFacts(id, loaded, results) }, () => {
     const nowMs = systemClock.wallMs();
     const lines = [
       ['id', view.id],
@@ -95,7 +97,7 @@ export async function show({ flags, output }: Context, id: string): Promise<Exit
       ['created', `${timeText(view.createdAtMs)}, ${agoText(view.createdAtMs, nowMs)}`],
       ['changed', `${timeText(view.changedAtMs)}, ${agoText(view.changedAtMs, nowMs)}`],
     ];
-    const all = [...lines, ...runLines(view.run), ...stepLines(id, loaded, past)];
+    const all = [...lines, ...runLines(view.run), ...stepLines(id, loaded, past, results)];
     return table(all.map((line) => line.map(printable)));
   });
   return EXIT.ok;

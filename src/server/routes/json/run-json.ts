@@ -4,6 +4,7 @@ import type { LoadedRun, RunSnapshot } from '../../../store/port/run-store.ts';
 import type { HistoryEntry } from '../../../store/port/workflow-store.ts';
 import { withoutCredentials } from '../../../telemetry/facts.ts';
 import {
+  type CallResults,
   type FailedTry,
   failureText,
   type StepView,
@@ -88,6 +89,9 @@ const stepSchema = z
       .object({ type: z.string(), target: z.string(), bytes: z.number().int() })
       .nullable()
       .meta({ description: 'Of a call: its type, its processor, and the size of its payload.' }),
+    result: excerptSchema.nullable().meta({
+      description: 'What the processor of a call returned; null while there is none, or none kept.',
+    }),
     signal: z.string().nullable(),
   })
   .meta({ id: 'RunStep' });
@@ -130,6 +134,7 @@ export function runDetailJson(
   workflow: string,
   loaded: LoadedRun | null,
   history: readonly HistoryEntry[],
+  results: CallResults,
 ): RunDetailJson | null {
   if (loaded === null || loaded.run === null) return null;
   const { run, input, signals } = loaded;
@@ -137,7 +142,7 @@ export function runDetailJson(
     ...runJson(run),
     input: excerpt(input, MAX_TEXT),
     result: run.phase === 'done' ? excerpt(run.value, MAX_TEXT) : null,
-    steps: stepViews(workflow, loaded, history).map(stepJson),
+    steps: stepViews(workflow, loaded, history, results).map(stepJson),
     signals: signals.map(({ name, atMs, value }) => {
       return { name, at: Math.round(atMs), value: excerpt(value, MAX_SHORT_TEXT) };
     }),
@@ -159,6 +164,7 @@ function stepJson(step: StepView): z.output<typeof stepSchema> {
     error: error === null ? null : errorText(error),
     value: hasValue ? excerpt(value, MAX_SHORT_TEXT, action?.bytes) : null,
     action,
+    result: step.result === null ? null : excerpt(step.result.value, MAX_SHORT_TEXT),
     signal,
   };
 }

@@ -42,7 +42,7 @@ export const newTargetFields = {
   isPaused: z.boolean().optional(),
 };
 
-const changeFields = {
+const optionalFields = {
   url: urlSchema.optional(),
   every: everySchema.optional(),
   timeout: timeoutSchema.optional(),
@@ -51,17 +51,27 @@ const changeFields = {
   isPaused: z.boolean().optional(),
 };
 
+const clearableFields = {
+  url: urlSchema.nullish(),
+  every: everySchema.nullish(),
+  timeout: timeoutSchema.nullish(),
+  command: commandSchema.nullish(),
+  data: dataSchema.nullish(),
+  isPaused: optionalFields.isPaused,
+};
+
 export const newTargetSchema = z
-  .strictObject({ ...changeFields, id: newTargetFields.id })
+  .strictObject({ ...optionalFields, id: newTargetFields.id })
   .superRefine(({ url, command }, context) => {
     if (url === undefined && command === undefined)
       context.addIssue({ code: 'custom', path: ['url'], message: 'is required without command' });
   })
   .meta({ id: 'NewTarget', description: 'With `url`, `command` or both.' });
 
-export const targetChangeSchema = z
-  .strictObject(changeFields)
-  .meta({ id: 'TargetChange', description: 'Fields that are absent stay as they are.' });
+export const targetChangeSchema = z.strictObject(clearableFields).meta({
+  id: 'TargetChange',
+  description: 'Fields that are absent stay as they are. `null` removes a field.',
+});
 
 /** The fields that are present. Types of the library tell an absent field from an undefined one. */
 export function definedFields<T extends object>(
