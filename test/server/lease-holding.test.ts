@@ -7,8 +7,7 @@ function client({ ask }: ServerWorld, holder: string, token: TokenName = 'write'
   const post = (path: string, body: object) => ask('POST', path, { token, body });
   return {
     acquire: (more: object = {}) => post(PATH, { holder, ...more }),
-    renew: (fence: string, more: object = {}) =>
-      post(`${PATH}/renew`, { holder, fence, ...more }),
+    renew: (fence: string, more: object = {}) => post(`${PATH}/renew`, { holder, fence, ...more }),
     release: (fence: string) => post(`${PATH}/release`, { holder, fence }),
     transfer: (fence: string, successor: string) =>
       post(`${PATH}/transfer`, { holder, fence, successor }),
@@ -118,13 +117,16 @@ describe('a lease over HTTP', () => {
     ['the wait is longer than a long poll', { wait: '31s' }, 'wait'],
     ['the fence floor is negative', { fenceFloor: '-1' }, 'fenceFloor'],
     ['a field is unknown', { owner: 'x' }, 'owner'],
-  ])('is refused with the field and the rule if %s, and nothing is asked of the store', async (_, more, field) => {
-    const world = await serverWorld();
-    const { status, json } = await client(world, 'a').acquire(more);
-    expect(status).toBe(400);
-    expect(json.errors).toMatchObject([{ field }]);
-    expect(world.calls).toEqual([]);
-  });
+  ])(
+    'is refused with the field and the rule if %s, and nothing is asked of the store',
+    async (_, more, field) => {
+      const world = await serverWorld();
+      const { status, json } = await client(world, 'a').acquire(more);
+      expect(status).toBe(400);
+      expect(json.errors).toMatchObject([{ field }]);
+      expect(world.calls).toEqual([]);
+    },
+  );
 
   it('needs the scope to write', async () => {
     const world = await serverWorld();
