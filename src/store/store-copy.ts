@@ -27,7 +27,7 @@ const NOUNS: readonly CopyNoun[] = [...COPY_NOUNS.coordination, ...COPY_NOUNS.wo
 /** A message names so many live instances, leases and claims. */
 const NAMED_MOST = 5;
 
-export type CopyCounts = Readonly<Record<CopyNoun, number>>;
+type CopyCounts = Readonly<Record<CopyNoun, number>>;
 
 export interface CopyReport {
   readonly from: string;
