@@ -289,6 +289,7 @@ export type * from './store/port/log-store.ts';
 export type * from './store/port/member-store.ts';
 export type * from './store/port/record-store.ts';
 export type * from './store/port/signal-store.ts';
+export type * from './store/port/copy-store.ts';
 export type * from './store/port/store.ts';
 export type * from './store/port/stream-store.ts';
 export type {

@@ -21,6 +21,8 @@ const PARTS = [
   [/^telemetry\//, 'Event log', 'event-log'],
   [/^store\/port\/(lease|member|signal)-store$/, 'Store port: leases', 'store-leases'],
   [/^store\/port\/workflow-store$/, 'Store port: workflows', 'store-workflows'],
+  [/^store\/port\/run-store$/, 'Store port: workflow functions', 'store-runs'],
+  [/^store\/port\/copy-store$/, 'Store port: copies', 'store-copies'],
   [/^store\/port\/stream-store$/, 'Store port: streams', 'store-streams'],
   [/^store\/port\/(intent|log|record)-store$/, 'Store port: sessions and log', 'store-sessions'],
   [/^store\//, 'Stores', 'stores'],

@@ -6,8 +6,11 @@ import { page } from './page.mjs';
 const WIDTH = 80;
 
 const GROUPS = 'cli-groups';
+const STORES = 'cli-stores';
+/** The groups of commands that administer a store. */
+const OF_STORES = ['store', 'fence'];
 
-/** The commands on one page, and those that have commands of their own on another. */
+/** The commands on one page, those with subcommands on another, and those that administer stores on a third. */
 export async function commandLinePages(root) {
   const { buildProgram } = await import(pathToFileURL(join(root, 'dist/cli/program.js')).href);
   const commands = withSubcommands(buildProgram(() => {}));
@@ -17,23 +20,36 @@ export async function commandLinePages(root) {
     title: 'Every command',
     from,
     byHand,
-    intro: `What \`--help\` says, command by command; [those with subcommands](${GROUPS}.md).`,
-    body: commands
-      .filter((command) => !isInGroup(command))
-      .map(textOf)
-      .join('\n\n'),
+    intro: `What \`--help\` says, command by command; [those with subcommands](${GROUPS}.md), [those that administer a store](${STORES}.md).`,
+    body: textsOf(commands.filter((command) => !isInGroup(command))),
   });
   const groups = page({
     title: 'Commands with subcommands',
     from,
     byHand,
     intro: 'What `--help` says, command by command; [all others](cli.md).',
-    body: commands.filter(isInGroup).map(textOf).join('\n\n'),
+    body: textsOf(commands.filter((command) => isInGroup(command) && !isOfStores(command))),
+  });
+  const stores = page({
+    title: 'Commands that administer a store',
+    from,
+    byHand,
+    intro: 'What `--help` says, command by command; [all others](cli.md).',
+    body: textsOf(commands.filter((command) => isInGroup(command) && isOfStores(command))),
   });
   return [
     ['cli', alone],
     [GROUPS, groups],
+    [STORES, stores],
   ];
+}
+
+function isOfStores(command) {
+  return OF_STORES.includes(command.name()) || OF_STORES.includes(command.parent.name());
+}
+
+function textsOf(commands) {
+  return commands.map(textOf).join('\n\n');
 }
 
 function isInGroup(command) {

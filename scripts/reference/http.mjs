@@ -4,11 +4,15 @@ import { pathToFileURL } from 'node:url';
 import { code, line, page, slugOf, table } from './page.mjs';
 
 const TOKEN = 'a token that is used here, and nowhere else';
-const SHAPES = 'http-shapes';
+/** The pages of the bodies, by the first letters of their names. */
+const SHAPES = [
+  { path: 'http-shapes', letters: /^[A-L]/, title: 'Bodies, A to L' },
+  { path: 'http-shapes-m-z', letters: /^[^A-L]/, title: 'Bodies, M to Z' },
+];
 /** What JSON Schema says of a whole number without limits. */
 const UNLIMITED = [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
 
-/** The routes on one page, and the shapes of their bodies on another. */
+/** The routes on one page, and the shapes of their bodies on others. */
 export async function httpPages(root) {
   const document = await readDocument(root);
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -27,11 +31,11 @@ export async function httpPages(root) {
     });
     return [`## ${capitalized(name)}`, description, ...texts].join('\n\n');
   });
-  const shapes = Object.entries(document.components.schemas).map(([name, schema]) =>
-    [`## ${name}`, line(schema.description ?? ''), shapeText(schema)]
-      .filter((part) => part !== '')
-      .join('\n\n'),
-  );
+  const shapes = Object.entries(document.components.schemas).map(([name, schema]) => {
+    const parts = [`## ${name}`, line(schema.description ?? ''), shapeText(schema)];
+    return { name, text: parts.filter((part) => part !== '').join('\n\n') };
+  });
+  const linked = linksToShapes(shapes.map(({ name }) => name));
   const routes = page({
     title: 'Every route',
     from: 'the OpenAPI document of a server',
@@ -41,20 +45,34 @@ export async function httpPages(root) {
     body: [
       overview(operations),
       `Every route may answer with ${common.map(problemLink).join(', ')}; every one that needs a token also with ${ofGuarded.map(problemLink).join(', ')}. Those are not repeated below.`,
-      ...groups.map((group) => group.replaceAll('](#', `](${SHAPES}.md#`)),
+      ...groups.map((group) => linked(group, 'http')),
     ].join('\n\n'),
   });
-  const bodies = page({
-    title: 'Every body',
-    from: 'the OpenAPI document of a server',
-    intro: 'The bodies of requests and answers, field by field.',
-    byHand: 'The routes are in [Every route](http.md).',
-    body: shapes.join('\n\n'),
+  const bodies = SHAPES.map(({ path, letters, title }) => {
+    const own = shapes.filter(({ name }) => letters.test(name));
+    const others = SHAPES.filter((other) => other.path !== path);
+    const text = page({
+      title,
+      from: 'the OpenAPI document of a server',
+      intro: `The bodies of requests and answers, field by field. Elsewhere: ${others.map((other) => `[${other.title}](${other.path}.md)`).join(', ')}.`,
+      byHand: 'The routes are in [Every route](http.md).',
+      body: linked(own.map((shape) => shape.text).join('\n\n'), path),
+    });
+    return [path, text];
   });
-  return [
-    ['http', routes],
-    [SHAPES, bodies],
-  ];
+  return [['http', routes], ...bodies];
+}
+
+/** Leads links to shapes to the page that has them. */
+function linksToShapes(names) {
+  const pages = new Map(
+    names.map((name) => [slugOf(name), SHAPES.find(({ letters }) => letters.test(name)).path]),
+  );
+  return (text, from) =>
+    text.replaceAll(/\]\(#([^)]+)\)/g, (link, slug) => {
+      const path = pages.get(slug);
+      return path === undefined || path === from ? link : `](${path}.md#${slug})`;
+    });
 }
 
 async function readDocument(root) {

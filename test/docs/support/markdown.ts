@@ -38,8 +38,8 @@ export interface Page {
 }
 
 const LANGUAGES = [
-  ...['ts', 'js', 'console', 'sh', 'json', 'yaml', 'ini', 'conf', 'sql', 'lua', 'go', 'vue'],
-  'text',
+  ...['ts', 'js', 'console', 'sh', 'json', 'yaml', 'ini', 'conf', 'sql', 'lua', 'go', 'python'],
+  ...['vue', 'text'],
 ] as const;
 
 /** A reason has to say something. */

@@ -166,7 +166,7 @@ export class Ticker {
   async runs(): Promise<void> {
     const count = this.ticksMs.length;
     const what = `${this.file} to be written to`;
-    await until(() => this.ticksMs.length > count, { what, deadlineMs: 10_000 });
+    await until(() => this.ticksMs.length > count, { what, deadlineMs: 30_000 });
   }
 }
 
