@@ -15,9 +15,8 @@ export const SEEDED_BUGS = [
       },
       {
         file: 'lease/renewer.js',
-        find: '#confirm(tenure, sent, againAtMs) {\n        const { events } = this.#rt;\n        tenure.confirm(sent);',
-        replace:
-          '#confirm(tenure, sent, againAtMs) {\n        const { events } = this.#rt;\n        tenure.confirm(confirmationNow(this.#rt.clock));',
+        find: 'tenure.confirm(sent);\n            if (isHeard)',
+        replace: 'tenure.confirm(confirmationNow(this.#rt.clock));\n            if (isHeard)',
       },
     ],
   },
