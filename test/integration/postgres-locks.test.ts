@@ -220,8 +220,8 @@ describe('a verb on PostgreSQL that takes too long', () => {
     const acquire = stores[0].leases.acquire(askedBy([key]), { ...ACQUIRE, timeoutMs: 500 });
     const refusal = { code: 'STORE_REFUSED', reply: expect.stringMatching(/57014/) };
     await expect(acquire).rejects.toMatchObject(refusal);
-    const active = `SELECT FROM pg_stat_activity WHERE state = 'active' AND application_name = 'holdfast'`;
-    expect(await server.sql(active)).toEqual([]);
+    const asleep = `SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep'`;
+    expect(await server.sql(asleep)).toEqual([]);
     expect(await server.sql(`SELECT FROM holdfast.lease WHERE key = '${key}'`)).toEqual([]);
     await server.sql('DROP TRIGGER slow ON holdfast.lease; DROP FUNCTION public.slow');
   });
