@@ -5,6 +5,7 @@
  * suspended.
  */
 
+import type { Clock } from './core/clock.ts';
 import { DEFAULT_COMMAND } from './fleet/plan/plan.ts';
 import type { RunContext } from './fleet/run/task-scheduler.ts';
 import type { CommandTaskOptions, CommandTasks } from './fleet/runner.ts';
@@ -20,7 +21,12 @@ import {
 /** The runs whose deadlines move with every renewal. */
 type Running = Map<CommandRun, RunContext>;
 
-export function commandTasks(rt: Runtime, options: CommandTaskOptions): CommandTasks {
+/** `start` starts the supervisor, for tests. */
+export function commandTasks(
+  rt: Runtime,
+  options: CommandTaskOptions,
+  start: (clock: Clock) => Commands = supervisedCommands,
+): CommandTasks {
   const running: Running = new Map();
   let commands: Commands | null = null;
   const extend = ({ leaseClass }: { leaseClass: string }) => {
@@ -32,7 +38,7 @@ export function commandTasks(rt: Runtime, options: CommandTaskOptions): CommandT
   return {
     run: (target, context) => {
       // Not before the first task: a configuration that is only checked starts no process.
-      commands ??= supervisedCommands(rt.clock);
+      commands ??= start(rt.clock);
       return runCommand(commands, running, options, { target, context });
     },
     close: async () => {

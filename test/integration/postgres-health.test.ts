@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Health, judgeHealth } from '../../src/store/postgres/health.ts';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
+import { startPgbouncer } from '../support/pgbouncer.ts';
 import {
   type PostgresServer,
   postgresPrograms,
@@ -15,6 +16,7 @@ afterAll(() => server?.[Symbol.asyncDispose]());
 
 const HEALTHY: Health = {
   version: 170_000,
+  seesAll: true,
   synchronousCommit: 'on',
   transactionTimeoutMs: 60_000,
   transactions: [{ pid: 1, ageS: 1, application: 'api', state: 'active' }],
@@ -36,6 +38,40 @@ describe('the health of a PostgreSQL server', () => {
       { level: 'ok', fact: expect.stringMatching(/tables of Holdfast have \d+/) },
     ]);
     expect(findings.filter(({ level }) => level === 'refuse')).toEqual([]);
+  });
+
+  it('says of a role without pg_monitor that it does not see others', async () => {
+    const store = await openPostgresStore(server.url);
+    await server.sql(`CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA holdfast TO app;
+      GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA holdfast TO app`);
+    const facts = async () => {
+      const app = await openPostgresStore(server.url.replace('postgres@', 'app@'));
+      const { findings } = await app.examine();
+      await app.close();
+      return findings.map(({ fact, advice }) => `${fact} ${advice}`);
+    };
+    const blind = expect.stringMatching(/sees neither the transactions .*GRANT pg_monitor/);
+    expect(await facts()).toContainEqual(blind);
+    await server.sql('GRANT pg_monitor TO app');
+    expect(await facts()).not.toContainEqual(blind);
+    await store.close();
+  });
+
+  it('B-23 names a pooler that swallows LISTEN, before anything has subscribed', async () => {
+    await using pooler = await startPgbouncer(server.port);
+    const topology = async (url: string) => {
+      const store = await openPostgresStore(url);
+      const { findings } = await store.examine();
+      await store.close();
+      return findings.filter(({ subject }) => subject === 'topology');
+    };
+    expect(await topology(server.url)).toMatchObject([
+      { level: 'ok', fact: 'Hints arrive by LISTEN.' },
+    ]);
+    expect(await topology(pooler.url)).toMatchObject([
+      { level: 'warn', advice: expect.stringContaining('?listen=postgres://') },
+    ]);
+    expect(await topology(`${pooler.url}?listen=${server.url}`)).toMatchObject([{ level: 'ok' }]);
   });
 
   it('names each thing that is wrong, with its value and what to do', () => {

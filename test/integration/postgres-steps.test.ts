@@ -17,6 +17,9 @@ import { until } from '../support/until.ts';
 
 // A step that keeps its result in the transaction of its rows: both are there, or neither.
 
+/** A busy machine takes long to start a process. */
+const START_MS = 60_000;
+
 let server: PostgresServer;
 let pool: pg.Pool;
 let holdfast: Holdfast;
@@ -168,6 +171,8 @@ describe('a step that keeps its result in a transaction on PostgreSQL', () => {
         await tx.query(statement);
       });
       await expect(late).rejects.toThrow(`STEP_REFUSED not-held ${next.leaseId}`);
+      // Before that, it would be given what the next tenure has kept.
+      await until(() => context.signal.aborted, { what: 'the process to hear of it' });
       throw new Error('stale');
     };
     await expect(order.step('reserve', run)).rejects.toMatchObject({
@@ -296,18 +301,19 @@ describe('a step that keeps its result in a transaction on PostgreSQL', () => {
     'B-16 B-22 of a process that is killed with -9 after %s, rows and result are there once',
     async (point) => {
       const child = spawnChild('step-transaction.mjs', { args: [server.url, id, point] });
-      const { signal } = await child.exit();
+      const { signal } = await child.exit(START_MS);
       expect(signal).toBe('SIGKILL');
       const isCommitted = point === 'commit';
       await until(async () => (await rows()) === (isCommitted ? 1 : 0), { what: 'the rows' });
       await server.sql(advanceBy(11_000));
       const next = spawnChild('step-transaction.mjs', { args: [server.url, id, 'never'] });
-      const { result, ran } = await next.next('done');
+      const { result, ran } = await next.next('done', START_MS);
       await next.kill();
       // By the process that was killed, if it came to its COMMIT.
       expect(ran).toBe(!isCommitted);
       expect(result).toEqual({ by: isCommitted ? child.pid : next.pid });
       expect(await rows()).toBe(1);
     },
+    2 * START_MS,
   );
 });

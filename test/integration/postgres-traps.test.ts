@@ -23,6 +23,7 @@ const opened = async (from: Parameters<typeof openPostgresStore>[0] = server.url
   return store;
 };
 const CALL = { timeoutMs: 5_000 };
+const DAY_MS = 86_400_000;
 const acquireCall = (ttlMs = 20_000) => ({ ...CALL, ttlMs, inbox: 'inbox' });
 const fenceOf = (reply: AcquireReply | undefined) => {
   expect(reply).toMatchObject({ kind: 'granted' });
@@ -321,8 +322,8 @@ describe('a verb on PostgreSQL', () => {
     expect(named(facts.oldestTransactionS)).toMatchObject({ level: 'ok' });
     expect(named(400)).toMatchObject({
       level: 'warn',
-      fact: expect.stringMatching(/^The oldest open transaction .*is 400 s old\.$/),
-      advice: expect.stringMatching(/holdfast doctor names it/),
+      fact: 'The oldest open transaction that this role sees is 400 s old.',
+      advice: expect.stringMatching(/End it; holdfast doctor names it/),
     });
   });
 
@@ -369,6 +370,26 @@ describe('a verb on PostgreSQL', () => {
     expect(await server.sql(`SELECT FROM "clock".lease WHERE key = '${key}'`)).toEqual([]);
     await server.sql(advanceBy(-4 * 86_400_000, 'clock'));
     expect(await acquire(store, key, 'c')).toBeGreaterThan(second);
+  });
+});
+
+describe('what PostgreSQL forgets', () => {
+  it('a removal of a record is forgotten after a day, and a reader from before it begins again', async () => {
+    const { records } = await opened(`${server.url}?schema=forgets`);
+    await server.sql(MOVABLE_CLOCK('forgets'));
+    const written = ['a', 'b'].map((id) => ({ id, value: 1 }));
+    await records.put('c', written, CALL);
+    const { version: since } = await records.changes('c', { ...CALL, since: 0 });
+    await records.remove('c', [{ id: 'a' }], CALL);
+    const sweep = (ms: number) =>
+      server.sql(`${advanceBy(ms, 'forgets')}; SELECT "forgets".record_sweep('')`);
+    await sweep(DAY_MS - 60_000);
+    const look = () => records.changes('c', { ...CALL, since });
+    expect(await look()).toMatchObject({ removed: ['a'], reset: false });
+    await sweep(120_000);
+    expect(await look()).toMatchObject({ removed: [], reset: true });
+    const begun = await records.changes('c', { ...CALL, since: 0 });
+    expect(begun).toMatchObject({ written: ['b'], reset: false });
   });
 });
 

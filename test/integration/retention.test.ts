@@ -6,9 +6,15 @@ import { Emitter } from '../../src/core/events.ts';
 import { seededRandom } from '../../src/core/random.ts';
 import { Retention } from '../../src/retention.ts';
 import type { Store } from '../../src/store/port/store.ts';
+import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import {
+  type PostgresServer,
+  postgresPrograms,
+  startPostgres,
+} from '../support/postgres-server.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { until } from '../support/until.ts';
 
@@ -18,18 +24,22 @@ const ROUND_MS = 60_000;
 const KEPT = { sessions: '30s', deadLetters: '30s', history: '1s' };
 
 let redis: RedisServer;
+let postgres: PostgresServer;
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-'));
 beforeAll(async () => {
   redis = await startRedis();
-});
+  postgres = await startPostgres(postgresPrograms() ?? '', { isDurable: true });
+}, 60_000);
 afterAll(async () => {
-  await redis.stop();
+  await redis?.stop();
+  await postgres?.[Symbol.asyncDispose]();
   rmSync(folder, { recursive: true });
 });
 
 const stores: [string, () => Promise<Store>][] = [
   ['SQLite', () => openSqliteStore(join(folder, 'a.db'))],
   ['Redis', () => openRedisStore(redis.url, { quarantine: 'off' })],
+  ['PostgreSQL', () => openPostgresStore(postgres.url)],
 ];
 
 /** A store that keeps its own time, and one who forgets, whose time the test steps: it is a minute ahead after every round. */

@@ -29,6 +29,8 @@ import { until } from './until.ts';
 const LEADER_TTL_S = 8;
 /** A standby that Patroni could not repair by then is made again, as an operator would. */
 const REBUILD_AFTER_MS = 30_000;
+/** Patroni may also fail to start the standby that it has just made. */
+const MAX_REBUILDS = 3;
 const HEALTHY_DEADLINE_MS = 90_000;
 const REST_DEADLINE_MS = 1_000;
 
@@ -86,6 +88,9 @@ export class PatroniNode {
       for (const pid of family) killIfThere(pid);
       await untilGone(family);
     }
+    // While nobody has reaped the killed server, its successor would take this for a running one's.
+    for (const end of ['', '.lock'])
+      rmSync(join(this.#dir, `.s.PGSQL.${this.port}${end}`), { force: true });
   }
 
   /** Makes it again from the primary. */
@@ -220,12 +225,14 @@ function clusterOf(
     },
     async untilHealthy() {
       const patience = { ...how, deadlineMs: REBUILD_AFTER_MS, what: 'a whole cluster' };
-      await until(isHealthy, patience).catch(async () => {
+      for (let rebuilt = 0; rebuilt < MAX_REBUILDS; rebuilt++) {
+        const isWhole = await until(isHealthy, patience).catch(() => false);
+        if (isWhole) return;
         const leader = await findLeader();
         const standby = nodes.find((node) => node !== leader);
         if (leader !== null) await standby?.rebuild();
-        await until(isHealthy, { ...how, what: 'a whole cluster' });
-      });
+      }
+      await until(isHealthy, patience);
     },
     [Symbol.asyncDispose]: stop,
   };

@@ -144,7 +144,7 @@ const UNOWNED_ADVICE: Readonly<Partial<Record<Explanation['reason'], string>>> =
   unsettled: 'Work that was told to stop has not: find out why.',
 };
 
-function unowned({ targets }: FleetFacts): FleetFinding[] {
+function unowned({ members, targets }: FleetFacts): FleetFinding[] {
   const subject = 'targets';
   const free = targets.filter(({ owner }) => owner === null);
   if (targets.length === 0) return [];
@@ -155,6 +155,10 @@ function unowned({ targets }: FleetFacts): FleetFinding[] {
     (reason) => `${free.filter((target) => target.reason === reason).length} ${reason}`,
   );
   const fact = `${free.length} of ${targets.length} targets have no owner: ${counts.join(', ')}.`;
+  if (members.length === 0) {
+    const advice = 'No instance runs: start one with holdfast up.';
+    return [{ level: 'warn', subject, fact, advice }];
+  }
   const advice =
     reasons.flatMap((reason) => UNOWNED_ADVICE[reason] ?? []).join(' ') ||
     'Instances take free targets within moments. If it stays like this: holdfast explain TARGET.';

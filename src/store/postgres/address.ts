@@ -25,8 +25,9 @@ const WRITABLE = ['read-write', 'primary', 'any'];
  * several hosts: `postgres://user@a:5432,b:5432/database?target_session_attrs=read-write`.
  */
 export function parseAddress(text: string): PostgresAddress {
-  const refuse = (rule: string) =>
-    new ConfigError({ field: 'store', value: text.split('://', 1)[0], rule });
+  // The address may have a password.
+  const refuse = (rule: string, value = text.split('://', 1)[0]) =>
+    new ConfigError({ field: 'store', value, rule });
   const [, login = '', hosts = '', rest = ''] = PARTS.exec(text) ?? [];
   let all: [URL, ...URL[]];
   try {
@@ -43,15 +44,22 @@ export function parseAddress(text: string): PostgresAddress {
   };
   const schema = take('schema') ?? DEFAULT_SCHEMA;
   if (!SCHEMA_FORM.test(schema))
-    throw refuse('?schema= is a lower-case SQL name of at most 48 characters, such as holdfast');
+    throw refuse('it is a lower-case SQL name of at most 48 characters', `?schema=${schema}`);
   const standbys = take('standbys') ?? 'any';
   if (standbys !== 'any' && standbys !== 'synchronous')
-    throw refuse("?standbys= is 'any', or 'synchronous' if no other standby is ever promoted");
+    throw refuse(
+      "it is 'any', or 'synchronous' if no other standby is ever promoted",
+      `?standbys=${standbys}`,
+    );
   const listenUrl = take('listen');
   if (listenUrl !== null && !/^postgres(ql)?:\/\//.test(listenUrl))
     throw refuse('?listen= is a postgres:// address that leads to the server without a pooler');
-  if (!WRITABLE.includes(take('target_session_attrs') ?? 'read-write'))
-    throw refuse(`?target_session_attrs= is ${WRITABLE.join(', ')}: leases need a primary`);
+  const session = take('target_session_attrs') ?? 'read-write';
+  if (!WRITABLE.includes(session))
+    throw refuse(
+      `leases need a primary: it is ${WRITABLE.join(', ')}`,
+      `?target_session_attrs=${session}`,
+    );
   const urls = all.map((url) => url.href);
   return { name: nameOf(all, schema), urls, listenUrl, schema, standbys };
 }

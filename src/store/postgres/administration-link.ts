@@ -18,7 +18,8 @@ export async function withLink<R>(
   work: (link: PostgresLink, to: Administered) => Promise<R>,
 ): Promise<R> {
   if (!/^postgres(ql)?:/.test(address)) {
-    const rule = 'it is for PostgreSQL: postgres://… Other stores need no installation';
+    const rule =
+      'this command is for PostgreSQL: postgres://app@db/app. Other stores need no installation, and have no fenced tables';
     throw new ConfigError({ field: 'store', value: address.split(':', 1)[0], rule });
   }
   const to = parseAddress(address);

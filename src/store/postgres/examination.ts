@@ -120,7 +120,7 @@ function timeouts({ idleTimeoutMs, keepAlives }: ServerFacts): Finding {
 const LONG_TRANSACTION_S = 300;
 
 function transactions({ oldestTransactionS }: ServerFacts): Finding {
-  const fact = `The oldest open transaction is ${Math.round(oldestTransactionS)} s old.`;
+  const fact = `The oldest open transaction that this role sees is ${Math.round(oldestTransactionS)} s old.`;
   if (oldestTransactionS < LONG_TRANSACTION_S) return { level: 'ok', subject: 'eviction', fact };
   const advice =
     'While it is open, dead rows of leases stay and every verb gets slower. End it; holdfast doctor names it.';
@@ -137,7 +137,8 @@ function hints(how: 'listens' | 'polls'): Finding {
 }
 
 function clock(offset: { offsetMs: number; uncertaintyMs: number }): Finding {
-  const fact = `The server's clock is ${Math.round(offset.offsetMs)} ms ahead of this host's (± ${Math.round(offset.uncertaintyMs)} ms).`;
+  const ms = Math.round(offset.offsetMs);
+  const fact = `The server's clock is ${Math.abs(ms)} ms ${ms < 0 ? 'behind' : 'ahead of'} this host's (± ${Math.round(offset.uncertaintyMs)} ms).`;
   const isFar = Math.abs(offset.offsetMs) - offset.uncertaintyMs > MAX_OFFSET_MS;
   if (!isFar) return { level: 'ok', subject: 'clock', fact, clock: offset };
   const advice = 'Leases end by the server’s clock. Synchronise both with NTP.';

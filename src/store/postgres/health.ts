@@ -16,6 +16,8 @@ const TRANSACTION_TIMEOUT_VERSION = 170_000;
 
 export interface Health {
   readonly version: number;
+  /** False: this role sees its own connections only, and neither standbys nor their lag. */
+  readonly seesAll: boolean;
   /** As the defaults of this role and database have it: what its own transactions use. */
   readonly synchronousCommit: string;
   /** In milliseconds; 0: none. */
@@ -51,6 +53,7 @@ interface TableRows {
 function query(schema: string): string {
   return `SELECT json_build_object(
   'version', current_setting('server_version_num')::int,
+  'seesAll', pg_has_role('pg_read_all_stats', 'USAGE'),
   'synchronousCommit', (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'),
   'transactionTimeoutMs', coalesce((SELECT setting::bigint FROM pg_settings WHERE name = 'transaction_timeout'), 0),
   'transactions', (SELECT coalesce(json_agg(t ORDER BY t."ageS" DESC), '[]') FROM (
@@ -76,6 +79,7 @@ export async function readHealth(
 
 export function judgeHealth(health: Health): Finding[] {
   return [
+    ...sight(health),
     ...transactions(health),
     ...transactionTimeout(health),
     ...durability(health),
@@ -83,6 +87,13 @@ export function judgeHealth(health: Health): Finding[] {
     ...slots(health),
     bloat(health),
   ];
+}
+
+function sight({ seesAll }: Health): Finding[] {
+  if (seesAll) return [];
+  const fact = 'This role sees neither the transactions of other roles nor standbys.';
+  const advice = 'To have them checked here, GRANT pg_monitor to it, or use another role.';
+  return [{ level: 'ok', subject: 'rights', fact, advice }];
 }
 
 function transactions({ transactions: open }: Health): Finding[] {

@@ -194,7 +194,9 @@ class PostgresStore implements Store {
     const { isEmbedded } = this.#dialer;
     const query = (text: string) => this.#leaseConnection.run('examine', text, OPEN_MS);
     const health = isEmbedded ? null : await readHealth({ query }, this.#address.schema);
-    const findings = judge(facts, { isEmbedded, offset, hints: this.signals.mode, health });
+    // A hint that is lost makes a waiter slow, and is nothing else: the rest is worth knowing.
+    const hints = await this.signals.findMode().catch(() => null);
+    const findings = judge(facts, { isEmbedded, offset, hints, health });
     return { store: this.name, findings };
   }
 

@@ -117,6 +117,12 @@ describe('a warning', () => {
     });
   });
 
+  it('says that no instance runs where that is why a target has no owner', () => {
+    const targets = [{ owner: null, reason: 'unplaced' }] as const;
+    const [warning] = warnings({ members: [], targets });
+    expect(warning?.advice).toBe('No instance runs: start one with holdfast up.');
+  });
+
   it('names some, and counts the others', () => {
     const vitals = { ...VITALS, renewP99Ms: 29_000 };
     const members = ['a', 'b', 'c', 'd', 'e'].map((name) => member(name, { vitals }));

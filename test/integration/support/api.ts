@@ -38,7 +38,7 @@ export const ADMIN: Token = {
 };
 export const WRITER: Token = { id: 'writer', token: 'the-token-of-a-writer', scope: 'v3:write' };
 
-const START_DEADLINE_MS = 20_000;
+const START_DEADLINE_MS = 60_000;
 const ANSWER_DEADLINE_MS = 20_000;
 
 /** A process that serves the interface, and how to ask it. */
@@ -111,9 +111,14 @@ interface StopOptions {
 /** Two tokens unless told otherwise: `ADMIN` and `WRITER`. */
 export async function startApi({ app, ...options }: ApiOptions): Promise<Api> {
   const child = spawnChild('api.mjs');
-  await child.next('loaded', START_DEADLINE_MS);
-  const settings = typeof app === 'function' ? app() : app;
-  child.send({ ...options, app: { tokens: [ADMIN, WRITER], ...settings } });
-  const { port } = await child.next('ready', START_DEADLINE_MS);
-  return new Api(child, Number(port));
+  try {
+    await child.next('loaded', START_DEADLINE_MS);
+    const settings = typeof app === 'function' ? app() : app;
+    child.send({ ...options, app: { tokens: [ADMIN, WRITER], ...settings } });
+    const { port } = await child.next('ready', START_DEADLINE_MS);
+    return new Api(child, Number(port));
+  } catch (error) {
+    await child.kill();
+    throw error;
+  }
 }

@@ -77,7 +77,11 @@ function shown({ store, findings, roundTrip, clock }: Diagnosis, output: Output)
     ? `\nRound trip over ${roundTrip.reads} reads: p50 ${roundTrip.p50Ms} ms, p99 ${roundTrip.p99Ms} ms.\n`
     : '';
   const offset = clock
-    ? `The store's clock is ${Math.abs(clock.offsetMs)} ms ${clock.offsetMs < 0 ? 'behind' : 'ahead of'} this host's, ± ${clock.uncertaintyMs} ms.\n`
+    ? `The store's clock is ${tenths(Math.abs(clock.offsetMs))} ms ${clock.offsetMs < 0 ? 'behind' : 'ahead of'} this host's, ± ${tenths(clock.uncertaintyMs)} ms.\n`
     : '';
   return `${output.style('bold', printable(store))}\n${lines.join('')}${measured}${offset}`;
+}
+
+function tenths(ms: number): number {
+  return Math.round(ms * 10) / 10;
 }

@@ -19,7 +19,7 @@ import { workerOf } from '../up/worker-settings.ts';
 import { type DemoFleet, makeDemoFleet } from './demo-fleet.ts';
 import { type DemoFolder, makeDemoFolder } from './demo-folder.ts';
 import { DemoOutput } from './demo-output.ts';
-import { greeting } from './greeting.ts';
+import { greeting, typeable } from './greeting.ts';
 import type { InstanceRun } from './instance-run.ts';
 import { type Programme, startProgramme } from './programme.ts';
 
@@ -96,7 +96,7 @@ async function run(parts: Demo, { output }: Context): Promise<Exit> {
     page: server.pageUrl,
     url: server.url,
     token: server.madeToken,
-    store: (await holdfast.examine()).store,
+    store: typeable((await holdfast.examine()).store, folder.store.store),
     prefix: folder.store.prefix ?? '',
     instances: fleet.actors.map(({ picture: { name, pid } }) => ({ name, pid })),
   };

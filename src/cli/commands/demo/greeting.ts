@@ -10,7 +10,7 @@ export interface DemoFacts {
   readonly url: string;
   /** Has all rights while the demo runs. */
   readonly token: string | null;
-  /** Without secrets. */
+  /** An address to type, without secrets. */
   readonly store: string;
   readonly prefix: string;
   readonly instances: readonly { readonly name: string; readonly pid: number | null }[];
@@ -44,4 +44,14 @@ ${tries.map(([what, why]) => `    ${what.padEnd(TRY_COLUMNS)}${why}\n`).join('')
   Ctrl-C ends everything.
 
 `;
+}
+
+/** A login at the beginning of an address: its user, and its password with the colon. */
+const LOGIN = /^[^/]*:\/\/([^/:@?#]+)(:[^/@?#]*)?@/;
+
+/** The name of a store, which has no login, with that of its address. A password becomes `…`. */
+export function typeable(name: string, address = ''): string {
+  const [, user, password] = LOGIN.exec(address) ?? [];
+  if (user === undefined) return name;
+  return name.replace('://', `://${user}${password === undefined ? '' : ':…'}@`);
 }

@@ -66,7 +66,7 @@ export class PostgresSignals implements SignalStore {
   readonly #refreshes: Loop;
   #probe: Promise<void> | null = null;
   #onProbe: (() => void) | null = null;
-  #mode: 'unknown' | 'listens' | 'polls' = 'unknown';
+  #mode: 'listens' | 'polls' = 'listens';
   #pollTimer: Timer | null = null;
   #isSending = false;
   #isRefreshing = false;
@@ -96,9 +96,11 @@ export class PostgresSignals implements SignalStore {
     });
   }
 
-  /** How hints arrive; null before the first subscription. */
-  get mode(): 'listens' | 'polls' | null {
-    return this.#mode === 'unknown' ? null : this.#mode;
+  /** How hints arrive. Takes a second where they do not arrive by LISTEN. */
+  async findMode(): Promise<'listens' | 'polls'> {
+    this.#probe ??= this.#probeMode();
+    await this.#probe;
+    return this.#mode;
   }
 
   /** Prepares a new link of the connection for hints. */
@@ -132,9 +134,7 @@ export class PostgresSignals implements SignalStore {
     this.#subscribers.set(name, known);
     known.add(subscriber);
     try {
-      this.#probe ??= this.#findMode();
-      await this.#probe;
-      if (this.#mode === 'listens')
+      if ((await this.findMode()) === 'listens')
         await this.#run('subscribe', `LISTEN "${this.#channelOf(name)}"`);
       await this.#register([...this.#subscribers.keys()]);
     } catch (error) {
@@ -214,7 +214,7 @@ export class PostgresSignals implements SignalStore {
   }
 
   /** Sends a hint to this process itself, over another connection, and sees whether it arrives. */
-  async #findMode(): Promise<void> {
+  async #probeMode(): Promise<void> {
     try {
       await this.#run('subscribe', `LISTEN "${this.#ownChannel}"`);
       const arrived = new Promise<void>((resolve) => {
