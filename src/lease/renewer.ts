@@ -125,6 +125,7 @@ export class Renewer {
    * How much longer this process does not ask for a key, because it was revoked; 0 if it may ask.
    */
   revokedForMs(storeKey: string): number {
+    if (this.#revoked.size === 0) return 0;
     const untilMs = this.#revoked.get(storeKey);
     return untilMs === undefined ? 0 : Math.max(0, untilMs - this.#rt.clock.monotonicMs());
   }

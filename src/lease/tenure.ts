@@ -169,8 +169,11 @@ export class Tenure implements Claim, TimerEntry {
    * Until the deadline; 0 when it has passed, or when the clocks disagree: see `core/validity.ts`.
    */
   remainingMs(): number {
-    if (this.isHandedIn || this.isOver || !this.#checkDeadline()) return 0;
-    return remainingMs(this.#confirmed, this.#validity, this.#rt.clock);
+    if (this.isHandedIn || this.isOver) return 0;
+    const { clock } = this.#rt;
+    const nowMs = clock.monotonicMs();
+    if (!this.#checkDeadline(nowMs)) return 0;
+    return remainingMs(this.#confirmed, this.#validity, clock, nowMs);
   }
 
   /**

@@ -64,7 +64,8 @@ export class RedisLeases implements LeaseStore {
       perKey[i] = [request.holder, acquireOptions(request)];
     }
     const keyspace = keyspaceOf(requests[0]?.key ?? '');
-    const inbox = this.#keys.channel(call.inbox);
+    const isWaiting = requests.some(({ waitedMs }) => waitedMs !== undefined);
+    const inbox = isWaiting ? this.#keys.channel(call.inbox) : '';
     const work: Work = {
       script: scripts['lease/acquire'],
       keys,
