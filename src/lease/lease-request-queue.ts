@@ -217,7 +217,7 @@ export class LeaseRequestQueue {
     const first = this.#batches[0];
     const isIdle = this.#underWay === 0;
     if (isIdle && first !== undefined && size(first) >= MIN_SPLIT) {
-      void this.#track(takeHalf(first));
+      void this.#sendBatch(takeHalf(first));
       this.#clock.afterInput(() => this.#sendAll());
     } else {
       this.#sendAll();
@@ -231,13 +231,7 @@ export class LeaseRequestQueue {
     this.#isSparse = this.#queued === 1;
     this.#queued = 0;
     this.#isSendScheduled = false;
-    for (const batch of batches) void this.#track(batch);
-  }
-
-  async #track(batch: Batch): Promise<void> {
-    this.#underWay++;
-    await this.#sendBatch(batch);
-    this.#answered();
+    for (const batch of batches) void this.#sendBatch(batch);
   }
 
   #sendBatch(batch: Batch): Promise<void> {
@@ -256,7 +250,7 @@ export class LeaseRequestQueue {
     const inTime = this.#inTime(acquires, sent.sentAtMs);
     const call = this.#acquireCall(policy, soonest(inTime) - sent.sentAtMs);
     const requests = inTime.map(({ request }) => request);
-    await answer(
+    await this.#answer(
       inTime,
       () => this.#rt.store.leases.acquire(requests, call),
       (reply) => ({ reply, sent }),
@@ -285,11 +279,31 @@ export class LeaseRequestQueue {
     const nowMs = this.#clock.monotonicMs();
     const inTime = this.#inTime(pending, nowMs);
     const requests = inTime.map(({ request }) => request);
-    await answer(
+    await this.#answer(
       inTime,
       () => send(requests, { timeoutMs: soonest(inTime) - nowMs }),
       (reply) => reply,
     );
+  }
+
+  /** Calls the store, and resolves each request with its own reply, or rejects all of them. */
+  async #answer<Request, Reply, Result>(
+    pending: readonly Pending<Request, Result>[],
+    call: () => Promise<Reply[]>,
+    result: (reply: Reply) => Result,
+  ): Promise<void> {
+    if (pending.length === 0) return;
+    this.#underWay++;
+    let replies: Reply[];
+    try {
+      replies = await call();
+    } catch (error) {
+      this.#answered();
+      for (const { reject } of pending) reject(error);
+      return;
+    }
+    this.#answered();
+    for (let i = 0; i < pending.length; i++) pending[i]?.resolve(result(replies[i] as Reply));
   }
 
   /** Rejects requests that a blocked event loop has made too late to send. */
@@ -303,21 +317,6 @@ export class LeaseRequestQueue {
       reject(new StoreUnreachableError({ store: this.#rt.store.name, operation: 'send', why }));
       return false;
     });
-  }
-}
-
-/** Calls the store, and resolves each request with its own reply, or rejects all of them. */
-async function answer<Request, Reply, Result>(
-  pending: readonly Pending<Request, Result>[],
-  call: () => Promise<Reply[]>,
-  result: (reply: Reply) => Result,
-): Promise<void> {
-  if (pending.length === 0) return;
-  try {
-    const replies = await call();
-    for (let i = 0; i < pending.length; i++) pending[i]?.resolve(result(replies[i] as Reply));
-  } catch (error) {
-    for (const { reject } of pending) reject(error);
   }
 }
 

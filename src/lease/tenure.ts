@@ -69,6 +69,8 @@ export class Tenure implements Claim, TimerEntry {
   hasLeftStore = false;
   /** The work may continue after a loss, until the lease is released. */
   untilReleased = false;
+  /** Called when the tenure was released, and no waiter was woken for its key. */
+  onFreed: (() => void) | undefined;
   readonly #rt: BaseRuntime;
   readonly #renewer: Pick<Renewer, 'renew' | 'renewNow' | 'remove'>;
   #state: TenureState = 'held';

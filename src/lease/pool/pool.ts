@@ -199,6 +199,9 @@ export class Pool {
    * now.
    */
   async #takeNow(asker: Asker): Promise<WaitOutcome> {
+    const recalled = this.#slots.recall(1);
+    const taken = recalled && (await this.#slots.takeFree(recalled, asker));
+    if (taken !== null) return taken;
     for (let reads = 1; ; reads++) {
       const view = await this.#slots.readView();
       const isLastTry = reads === MAX_READS;

@@ -145,8 +145,7 @@ class SocketConnection implements Link {
       }
       const isFirst = this.#unwritten.length === 0;
       this.#unwritten.push({ text: encodeCommand(args), waiting: { resolve, reject }, deadline });
-      // ASKING goes with the command that it is for.
-      if (isFirst) this.#schedule(args[0] !== 'ASKING');
+      if (isFirst) this.#schedule(args[0] === 'EVALSHA');
     });
   }
 
@@ -190,15 +189,15 @@ class SocketConnection implements Link {
   }
 
   /**
-   * A command is written at once if no other waits for its answer, or at the end of this turn if the
-   * last write had several commands. While others wait for answers, it is written together with the
-   * commands that the input of this turn leads to: a write costs more than most commands.
+   * A single command is written at the end of this turn. While others wait for answers, it is
+   * written together with the commands that the input of this turn leads to: a write costs more
+   * than most commands. A script that is likely to stay alone is written at once.
    */
-  #schedule(isWhole: boolean): void {
+  #schedule(isScript: boolean): void {
     const isAlone = this.#waiting.length === this.#answered;
     // Sockets use the system's time, even under another clock.
     if (!isAlone) systemClock.afterInput(this.#write);
-    else if (this.#isSparse && isWhole) this.#write();
+    else if (this.#isSparse && isScript) this.#write();
     else systemClock.soon(this.#write);
   }
 
