@@ -235,11 +235,11 @@ export class Tenure implements Claim, TimerEntry {
     this.#requests = 'idle';
   }
 
-  /** The store has confirmed a request. */
-  confirm(sent: Confirmation): void {
+  /** The store has confirmed a request, which was learnt at `nowMs`. */
+  confirm(sent: Confirmation, nowMs: number = this.#rt.clock.monotonicMs()): void {
     // An answer after the deadline never resurrects: a check may have reported the tenure as lost
     // already.
-    if (this.isOver || !this.#checkDeadline()) return;
+    if (this.isOver || !this.#checkDeadline(nowMs)) return;
     // Requests for a row and for a keepalive may be answered in another order than sent.
     if (sent.sentAtMs >= this.#confirmed.sentAtMs) this.#confirmed = sent;
     if (this.#state !== 'uncertain') return;
