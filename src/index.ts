@@ -39,6 +39,12 @@ export type { TenureState } from './lease/tenure.ts';
 export type { HoldOptions, LeaseClassName, TimingOptions, Timings } from './lease/timings.ts';
 export type { NotRun, OnceOptions, OnceResult } from './lease/once.ts';
 export type { OnCrash, PeriodOptions } from './lease/period.ts';
+export type {
+  RemoteAcquireOptions,
+  RemoteGrant,
+  RemoteLease,
+  RemoteLeases,
+} from './lease/remote-leases.ts';
 export type { RevokeOptions, RevokeResult } from './lease/revocation.ts';
 export {
   FENCE_GUARD_LUA,
@@ -146,6 +152,7 @@ export type {
   StepOptions,
   WaitOptions,
 } from './workflow/orchestrator.ts';
+export type { CallResults } from './workflow/kept-step.ts';
 export type { Action, ActionFailure, ActionResult } from './workflow/action.ts';
 export type { Processor, State as ProcessorState } from './workflow/processor.ts';
 export type { ProcessorOptions, ProcessorRole } from './workflow/processor-options.ts';

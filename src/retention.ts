@@ -158,7 +158,7 @@ function readRetention(
     const field = `retention.${name}`;
     const ms = durationMs(value, field);
     if (ms >= LEAST_MS && ms <= MOST_MS) return ms;
-    throw new ConfigError({ field, value, rule: 'it is from 1s to 3650d' });
+    throw new ConfigError({ field, value, rule: 'it must be from 1s to 3650d' });
   };
   return {
     sessions: read('sessions'),

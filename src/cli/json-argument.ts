@@ -10,7 +10,7 @@ export function readJsonObject(text: string, flag: string): Readonly<Record<stri
     return JSON.parse(json) as Readonly<Record<string, unknown>>;
   } catch (error) {
     const value = isFile ? text : '(not shown)';
-    const rule = `it is JSON, or @FILE: ${error instanceof Error ? error.message : String(error)}`;
+    const rule = `it must be JSON, or @FILE: ${error instanceof Error ? error.message : String(error)}`;
     throw new ConfigError({ field: flag, value, rule });
   }
 }

@@ -13,7 +13,7 @@ export interface BackoffLimits {
 const MIN_PAUSE_MS = 10;
 const MAX_PAUSE_MS = 24 * 3_600_000;
 const RANGE_RULE =
-  "it is the first pause and the longest, such as '1s..1m', from 10ms to 24h, or one pause for all";
+  "it must be the first pause and the longest, such as '1s..1m', from 10ms to 24h, or one pause for all";
 
 /** The limits in a text such as `1s..1m`. `field` names the option in the error for any other. */
 export function backoffLimits(text: string, field: string): BackoffLimits {

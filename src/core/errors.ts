@@ -97,7 +97,7 @@ export class InternalError extends defineError(
   'internal',
 )<{ expected: string }>(
   ({ expected }) =>
-    `Holdfast expected that ${expected}, and it is not so. This is a bug in Holdfast: please report it with this stack.`,
+    `Holdfast expected that ${expected}, but that was not the case. This is a bug in Holdfast: please report it with this stack.`,
 ) {}
 
 /** Why a key could not be acquired. */

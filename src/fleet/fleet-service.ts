@@ -192,7 +192,7 @@ function timingsOf(options: FleetServiceOptions): HoldOptions {
 function checkFleetOptions({ targets, results, weight, discovery }: FleetServiceOptions): void {
   checkOption('targets', targets, Array.isArray(targets), 'they are a list of objects with an id');
   if (results !== undefined) checkSwitch(results, 'results');
-  const weightRule = `it is a whole number from ${MIN_WEIGHT} to ${MAX_WEIGHT}`;
+  const weightRule = `it must be a whole number from ${MIN_WEIGHT} to ${MAX_WEIGHT}`;
   checkOption('weight', weight, isWeight(weight), weightRule);
   if (discovery !== 'off') checkInterval('discovery', discovery);
 }
@@ -207,5 +207,5 @@ export function checkInterval(field: string, value: Duration | undefined): void 
   if (value === undefined) return;
   const ms = durationMs(value, field);
   const isInRange = ms >= MIN_EVERY_MS && ms <= MAX_EVERY_MS;
-  checkOption(field, value, isInRange, `it is from ${MIN_EVERY_MS} ms to 24 hours`);
+  checkOption(field, value, isInRange, `it must be from ${MIN_EVERY_MS} ms to 24 hours`);
 }

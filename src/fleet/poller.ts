@@ -102,7 +102,7 @@ function checkPollerOptions(options: PollerOptions): void {
   const { every, poll, timeout, concurrency, maxBackoff } = options;
   checkOption('poll', poll, typeof poll === 'function', 'it has to be a function');
   const isCount = Number.isSafeInteger(concurrency) && (concurrency ?? 0) > 0;
-  checkOption('concurrency', concurrency, isCount, 'it is a whole number from 1 up');
+  checkOption('concurrency', concurrency, isCount, 'it must be a whole number from 1 up');
   checkInterval('every', every);
   checkInterval('timeout', timeout);
   if (maxBackoff !== 'off') checkInterval('maxBackoff', maxBackoff);

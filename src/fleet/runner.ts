@@ -97,7 +97,7 @@ const OWN = [
   'maxHold',
 ];
 const KNOWN = new Set([...OWN, ...FLEET_OPTIONS]);
-const COMMAND_RULE = "it is a list: ['program', 'argument', …]";
+const COMMAND_RULE = "it must be a list: ['program', 'argument', …]";
 const DEFAULT_BACKOFF = '1s..1m';
 /** The heartbeat names them all. */
 const MAX_COMMANDS = 100;
@@ -171,7 +171,7 @@ function isCommand(command: unknown): boolean {
 
 function checkCommands(commands: unknown): void {
   const isObject = typeof commands === 'object' && commands !== null && !Array.isArray(commands);
-  const rule = `it is an object of 1 to ${MAX_COMMANDS} commands: { name: ['program', 'argument', …] }`;
+  const rule = `it must be an object of 1 to ${MAX_COMMANDS} commands: { name: ['program', 'argument', …] }`;
   const entries = isObject ? Object.entries(commands) : [];
   checkOption('commands', commands, entries.length > 0 && entries.length <= MAX_COMMANDS, rule);
   for (const [name, command] of entries) {
@@ -192,8 +192,8 @@ function checkRunnerOptions(options: RunnerOptions): void {
   checkOption('run', run, typeof run === 'function', 'it has to be a function');
   checkOption('command', command, isCommand(command), COMMAND_RULE);
   checkCommands(commands);
-  checkOption('cwd', cwd, typeof cwd === 'string', 'it is the path of a directory');
-  checkOption('env', env, isEnvironment(env), 'it is an object whose values are text');
+  checkOption('cwd', cwd, typeof cwd === 'string', 'it must be the path of a directory');
+  checkOption('env', env, isEnvironment(env), 'it must be an object whose values are text');
   const given = [run, command].filter((one) => one !== undefined).length;
   if (given === 2 || (given === 0 && commands === undefined)) {
     const rule = 'give either run, a function, or command, a program and its arguments';
@@ -206,10 +206,15 @@ function checkRunnerOptions(options: RunnerOptions): void {
   }
   if (stuckAfter !== undefined) {
     const isLong = durationMs(stuckAfter, 'stuckAfter') > 0;
-    checkOption('stuckAfter', stuckAfter, isLong, 'it is longer than 0. Leave it out for never');
+    checkOption(
+      'stuckAfter',
+      stuckAfter,
+      isLong,
+      'it must be longer than 0. Leave it out for never',
+    );
   }
   const isKnown = onStuck === 'report' || onStuck === 'restart';
-  checkOption('onStuck', onStuck, isKnown, "it is 'report' or 'restart'");
+  checkOption('onStuck', onStuck, isKnown, "it must be 'report' or 'restart'");
   if (onStuck === 'restart' && stuckAfter === undefined) {
     const rule = "with 'restart', stuckAfter says after how long without progress";
     throw new ConfigError({ field: 'stuckAfter', value: stuckAfter, rule });

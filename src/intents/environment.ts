@@ -37,5 +37,5 @@ function switchOf({ name, value }: Named): 'on' | 'off' {
   const word = value.toLowerCase();
   if (ON.has(word)) return 'on';
   if (OFF.has(word)) return 'off';
-  throw new ConfigError({ field: name, value, rule: "it is 'on' or 'off'" });
+  throw new ConfigError({ field: name, value, rule: "it must be 'on' or 'off'" });
 }

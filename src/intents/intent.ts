@@ -82,7 +82,7 @@ const MAX_REF_BYTES = 512;
 export const LATEST_START_MS = 100 * 365 * 24 * 3_600_000;
 const BUCKET_MS = 1_000;
 
-export const REF_RULE = `it is 1 to ${MAX_REF_BYTES} bytes of well-formed text without control characters`;
+export const REF_RULE = `it must be 1 to ${MAX_REF_BYTES} bytes of well-formed text without control characters`;
 
 /** The work that a start asks for, in one form for all types. */
 export interface Wanted {
@@ -132,7 +132,7 @@ export function checkIntent(intent: Intent): void {
       checkParams(fields.params);
       break;
     default: {
-      const rule = `it is one of ${INTENT_TYPES.join(', ')}`;
+      const rule = `it must be one of ${INTENT_TYPES.join(', ')}`;
       throw new ConfigError({ field: 'type', value: fields.type, rule });
     }
   }
@@ -173,12 +173,12 @@ function checkKind(value: unknown): void {
 function checkParams(value: unknown): void {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   if (value === undefined || isObject) return;
-  throw new ConfigError({ field: 'params', value, rule: 'it is an object' });
+  throw new ConfigError({ field: 'params', value, rule: 'it must be an object' });
 }
 
 function checkStart(startMs: unknown): void {
   if (startMs === undefined || isStartMs(startMs)) return;
-  const rule = `it is a whole number of milliseconds from 0 to ${LATEST_START_MS}`;
+  const rule = `it must be a whole number of milliseconds from 0 to ${LATEST_START_MS}`;
   throw new ConfigError({ field: 'startMs', value: startMs, rule });
 }
 

@@ -27,7 +27,7 @@ export async function acquireAll(
     throw new ConfigError({ field: 'keys', value: keys, rule });
   }
   if (options.fence !== undefined) {
-    const rule = 'it is the fence of one lease. Continue each lease with its own acquire';
+    const rule = 'it must be the fence of one lease. Continue each lease with its own acquire';
     throw new ConfigError({ field: 'fence', value: options.fence, rule });
   }
   const endMs = clock.monotonicMs() + waitMs(options);

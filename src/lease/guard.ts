@@ -72,8 +72,8 @@ function checkTransaction(transaction: unknown): void {
   const isBuilder = members.raw !== undefined;
   if (!isRoot && !isBuilder && (runs || typeof transaction === 'function')) return;
   const rule = isRoot
-    ? 'it is the transaction that the client has begun, not the pool or database itself'
-    : 'it is a transaction with query(sql) or unsafe(sql), as of pg, postgres and PGlite, or a function that runs one SQL statement in it';
+    ? 'it must be the transaction that the client has begun, not the pool or database itself'
+    : 'it must be a transaction with query(sql) or unsafe(sql), as of pg, postgres and PGlite, or a function that runs one SQL statement in it';
   throw new ConfigError({ field: 'transaction', value: transaction, rule });
 }
 

@@ -69,7 +69,7 @@ export function readPeriod(
     throw new ConfigError({
       field: names.onCrash,
       value: onCrash,
-      rule: "it is 'skip' or 'retry'",
+      rule: "it must be 'skip' or 'retry'",
     });
   return { perMs, toleranceMs, onCrash };
 }

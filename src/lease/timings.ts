@@ -172,7 +172,7 @@ export class PolicyCache {
 function checkedMaxHoldMs(maxHold: Duration): number {
   const maxHoldMs = durationMs(maxHold, 'maxHold');
   if (maxHoldMs > 0) return maxHoldMs;
-  const rule = 'it is longer than 0. Leave it out for no limit';
+  const rule = 'it must be longer than 0. Leave it out for no limit';
   throw new ConfigError({ field: 'maxHold', value: maxHold, rule });
 }
 

@@ -24,7 +24,14 @@ export {
 export type { TokenSettings } from './http/token-set.ts';
 export { type Environment, type FoundTokens, readTokens } from './http/token-sources.ts';
 export { createMetrics, type Metrics, type MetricsOptions } from './metrics/metrics.ts';
-export { type MetricsMeter, recordMetrics } from './metrics/open-telemetry-metrics.ts';
+export {
+  type GaugeCallback,
+  type MeterOptions,
+  type MetricsMeter,
+  type ObservableGauge,
+  recordMetrics,
+} from './metrics/open-telemetry-metrics.ts';
+export type { Labels } from './metrics/series-set.ts';
 export type { Check, Readiness } from './readiness-state.ts';
 export type { RouteOptions } from './routes/route-table.ts';
 export { type Servable, type ServeOptions, type Serving, serve } from './serve.ts';

@@ -56,10 +56,11 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
     `${text(facts.quota)} for this one, which owns ${text(facts.owned)}`,
   'fleet.asked': (facts) => `asked ${name(facts.member)} for ${count(facts, 'target')}`,
   'target.taken': (facts) => {
-    if (facts.how === 'first') return `has ${text(facts.target)}, which had no owner`;
-    if (facts.how === 'handover') return `has ${text(facts.target)} from ${name(facts.from)}`;
+    if (facts.how === 'first') return `took ${text(facts.target)}, which had no owner`;
+    if (facts.how === 'handover')
+      return `took ${text(facts.target)} from ${name(facts.from)} (handover)`;
     // The number comes early: a narrow terminal cuts the end off.
-    return `has ${text(facts.target)} after a gap of ${exactly(readGap(facts).gapMs)}, from ${name(facts.from)}`;
+    return `took ${text(facts.target)} after a gap of ${exactly(readGap(facts).gapMs)}, from ${name(facts.from)}`;
   },
   'fleet.stalled': (facts) => `cannot see the fleet, and tries again: ${text(facts.error)}`,
   'fleet.resumed': (facts) => `sees the fleet again after ${span(facts.afterMs)}`,

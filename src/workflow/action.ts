@@ -56,7 +56,7 @@ export function isUuid(value: unknown): value is string {
   return typeof value === 'string' && UUID.test(value);
 }
 
-const uuid: Check = ['it is a UUID', isUuid];
+const uuid: Check = ['it must be a UUID', isUuid];
 const isId: Check = [TARGET_ID_RULE, isTargetId];
 
 /** The rule for every field. Other fields are refused. */
@@ -65,25 +65,25 @@ const FIELDS: Readonly<Record<keyof Action, Check>> = {
   workflow_id: isId,
   action_type: isId,
   target_node_type: isId,
-  payload: ['it is JSON', (value) => value !== undefined],
+  payload: ['it must be JSON', (value) => value !== undefined],
   lease_id: uuid,
   epoch: [
-    'it is a whole number from 0',
+    'it must be a whole number from 0',
     (value) => Number.isSafeInteger(value) && Number(value) >= 0,
   ],
   priority: [
-    `it is a whole number from ${LOWEST_PRIORITY} to ${HIGHEST_PRIORITY}`,
+    `it must be a whole number from ${LOWEST_PRIORITY} to ${HIGHEST_PRIORITY}`,
     (value) =>
       Number.isInteger(value) &&
       Number(value) >= LOWEST_PRIORITY &&
       Number(value) <= HIGHEST_PRIORITY,
   ],
   created_at: [
-    'it is a moment as in 2026-01-31T12:00:00.000Z',
+    'it must be a moment as in 2026-01-31T12:00:00.000Z',
     (value) => typeof value === 'string' && !Number.isNaN(Date.parse(value)),
   ],
   timeout_ms: [
-    `it is null, or a number of milliseconds up to ${MAX_TIMEOUT_MS}`,
+    `it must be null or a number of milliseconds up to ${MAX_TIMEOUT_MS}`,
     (value) =>
       value === null || (typeof value === 'number' && value > 0 && value <= MAX_TIMEOUT_MS),
   ],
@@ -179,12 +179,12 @@ function isoOf(ms: number): string {
 /** The JSON of a value; throws `ACTION_INVALID` if it has none. */
 export function jsonOf(value: unknown, field: string): string {
   let json: string | undefined;
-  let why = 'it is JSON';
+  let why = 'it must be JSON';
   try {
     json = JSON.stringify(value);
   } catch (error) {
     // A cycle, or a BigInt.
-    why = `it is JSON (${error instanceof Error ? error.message.split('\n')[0] : 'it is not'})`;
+    why = `it must be JSON (${error instanceof Error ? error.message.split('\n')[0] : 'it is not'})`;
   }
   if (json === undefined) throw new ActionInvalidError({ field, rule: why });
   return json;

@@ -185,7 +185,7 @@ export class StepTransactionError extends defineError(
 }>(({ workflow, step, reason }) => {
   const which = `step '${step}' of workflow '${workflow}'`;
   return reason === 'kept'
-    ? `${which} has a result already. Roll this transaction back: the rows of the transaction that kept the result are there.`
+    ? `${which} already has a result. Roll this transaction back: an earlier transaction kept the result and its rows.`
     : `${which} returned, but the transaction in which it called keep() has not committed. Await the COMMIT inside the step, and let errors of the transaction pass.`;
 }) {}
 

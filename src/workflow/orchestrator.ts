@@ -308,7 +308,11 @@ export class Orchestrator<A extends ActionDefinitions = ActionDefinitions, S = u
   async sleep(name: string, duration: Duration): Promise<void> {
     const ms = durationMs(duration, 'duration');
     if (ms > MAX_SLEEP_MS)
-      throw new ConfigError({ field: 'duration', value: duration, rule: 'it is at most 3650d' });
+      throw new ConfigError({
+        field: 'duration',
+        value: duration,
+        rule: 'it must be at most 3650d',
+      });
     return this.#reported(this.#named.sleep(name, ms));
   }
 
@@ -566,6 +570,6 @@ function plainState(state: unknown): unknown {
   try {
     return JSON.parse(JSON.stringify(state ?? null));
   } catch {
-    throw new ConfigError({ field: 'state', value: typeof state, rule: 'it is JSON' });
+    throw new ConfigError({ field: 'state', value: typeof state, rule: 'it must be JSON' });
   }
 }

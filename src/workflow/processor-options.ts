@@ -75,14 +75,14 @@ export function readProcessorOptions<A extends ActionDefinitions>(
   checkKnown(options, KNOWN);
   const { name, role, handlers, concurrency = 16, tries = 5 } = options;
   checkTargetId(name, 'name');
-  check('role', role, ROLES.includes(role), `it is one of ${ROLES.join(', ')}`);
+  check('role', role, ROLES.includes(role), `it must be one of ${ROLES.join(', ')}`);
   check(
     'concurrency',
     concurrency,
     isCount(concurrency, 10_000),
-    'it is a whole number from 1 to 10,000',
+    'it must be a whole number from 1 to 10,000',
   );
-  check('tries', tries, isCount(tries, 1_000), 'it is a whole number from 1 to 1,000');
+  check('tries', tries, isCount(tries, 1_000), 'it must be a whole number from 1 to 1,000');
   const all = Object.entries((handlers ?? {}) as Record<string, unknown>);
   const areFunctions = all.length > 0 && all.every(([, handler]) => typeof handler === 'function');
   check(
@@ -92,7 +92,7 @@ export function readProcessorOptions<A extends ActionDefinitions>(
     'it has a function for at least one action type, and nothing but functions',
   );
   const claimMs = durationMs(options.claim ?? '30s', 'claim');
-  check('claim', options.claim, claimMs >= MIN_CLAIM_MS, 'it is at least 1 second');
+  check('claim', options.claim, claimMs >= MIN_CLAIM_MS, 'it must be at least 1 second');
   const firstMs = durationMs(options.backoff ?? 200, 'backoff');
   const byType = new Map(all as [string, (payload: unknown, context: HandlerContext) => unknown][]);
   return {

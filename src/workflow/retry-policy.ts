@@ -30,7 +30,7 @@ export function readRetry(policy: RetryPolicy, fallback: RetryLimits): RetryLimi
   checkKnown(policy, KNOWN);
   const { tries = fallback.tries, backoff } = policy;
   if (!Number.isInteger(tries) || tries < 1 || tries > MAX_TRIES) {
-    const rule = `it is a whole number from 1 to ${MAX_TRIES}`;
+    const rule = `it must be a whole number from 1 to ${MAX_TRIES}`;
     throw new ConfigError({ field: 'retry.tries', value: tries, rule });
   }
   if (backoff === undefined) return { ...fallback, tries };

@@ -82,10 +82,10 @@ export class WorkflowFunction<
     checkTargetId(name, 'name');
     checkKnown(given, OPTIONS);
     if (typeof code !== 'function')
-      throw new ConfigError({ field: 'run', value: typeof code, rule: 'it is a function' });
+      throw new ConfigError({ field: 'run', value: typeof code, rule: 'it must be a function' });
     const { concurrency = 64, ttl = '30s', actions } = options;
     if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > MAX_CONCURRENCY) {
-      const rule = `it is a whole number from 1 to ${MAX_CONCURRENCY}`;
+      const rule = `it must be a whole number from 1 to ${MAX_CONCURRENCY}`;
       throw new ConfigError({ field: 'concurrency', value: concurrency, rule });
     }
     this.#graceMs = Math.min(durationMs(ttl, 'ttl'), MAX_GRACE_MS);

@@ -368,7 +368,7 @@ export class Workflows {
   async #checkHandoff(id: string, handoff: Handoff): Promise<void> {
     const { workflowId, new_lease_id: leaseId } = handoff;
     if (workflowId !== id || !isUuid(leaseId)) {
-      const rule = `it is what handoff() of '${id}' returned`;
+      const rule = `it must be what handoff() of '${id}' returned`;
       throw new ConfigError({ field: 'handoff', value: workflowId, rule });
     }
     for await (const entry of this.history(id))
@@ -445,7 +445,7 @@ function checkJson(value: unknown, field: string): void {
   } catch {
     // A cycle, or a BigInt.
   }
-  throw new ConfigError({ field, value: typeof value, rule: 'it is JSON' });
+  throw new ConfigError({ field, value: typeof value, rule: 'it must be JSON' });
 }
 
 function viewOf(

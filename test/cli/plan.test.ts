@@ -62,7 +62,7 @@ it.each([
   [{ onCrash: 'skip' as const }, /^--on-crash is "skip": it needs --once-per/],
   [
     { oncePer: '1h', onCrash: 'maybe' as 'skip' },
-    /^--on-crash is "maybe": it is 'skip' or 'retry'/,
+    /^--on-crash is "maybe": it must be 'skip' or 'retry'/,
   ],
   [{ oncePer: '1h', holdAtLeast: '1m' }, /^--hold-at-least is "1m": not with --once-per/],
 ])('B-09 refuses %j, with field, value and rule', (flags, rule) => {

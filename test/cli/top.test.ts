@@ -129,7 +129,7 @@ device-2  late   ana-0000000a  ana-0000000a       4 s
 
 WHAT HAPPENED
 14:03:21  ben-0000000a   lost device-4 after 3 s: it was not renewed in time
-14:03:21  ana-0000000a   has device-2 after a gap of 30.014 s, fro… (and 1 more)
+14:03:21  ana-0000000a   took device-2 after a gap of 30.014 s, fr… (and 1 more)
 14:03:21  cleo-0000000a  joined
 
 
@@ -148,8 +148,8 @@ q quit   / filter   s order: name   p pause   ? help
       fence: '9',
     });
     const shown = drawn(board(took, { ...TAKEN, how: 'handover' }, TAKEN, TAKEN));
-    expect(shown).toMatch(/has device-1 after a gap of 30.014 s.* \(and 1 more\)\n/);
-    expect(shown).toContain('has device-1 from dan-0000000a\n');
+    expect(shown).toMatch(/took device-1 after a gap of 30.014 s.* \(and 1 more\)\n/);
+    expect(shown).toContain('took device-1 from dan-0000000a (handover)\n');
     expect(shown).toContain('took device-9\n');
   });
 
@@ -165,7 +165,7 @@ TARGET    STATE  OWNER         ENDS IN
 device-4  free   -                   -
 device-2  late   ana-0000000a      4 s
 WHAT HAPPENED
-14:03:21  ana-0000000a  has device-1 after …
+14:03:21  ana-0000000a  took device-1 after…
 q quit   / filter   s order: name   p pause…
 `);
   });

@@ -114,7 +114,7 @@ describe('a client', () => {
   });
 
   it('tells what is wrong with which field, and nothing of its token', async () => {
-    const errors = [{ field: 'serviceRef', rule: 'it is text' }];
+    const errors = [{ field: 'serviceRef', rule: 'it must be text' }];
     const body = { type: 'x/problems/invalid-request', title: 'No sense', status: 400, errors };
     await using server = await ScriptedServer.start(
       json(400, { ...body, detail: 'See errors.', code: 'INVALID_REQUEST' }),
@@ -130,7 +130,7 @@ describe('a client', () => {
       type: body.type,
       detail: 'See errors.',
       retryAfterMs: null,
-      message: expect.stringContaining('serviceRef: it is text'),
+      message: expect.stringContaining('serviceRef: it must be text'),
     });
     expect(JSON.stringify(error) + (error as Error).stack).not.toContain('canary');
   });

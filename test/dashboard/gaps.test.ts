@@ -177,7 +177,7 @@ describe('explaining a gap', () => {
     expect(new Set(lengths)).toEqual(new Set([30_020]));
     const [taking] = takings;
     const inWords = sentenceOf('target.taken', { ...taking });
-    expect(inWords).toBe('has t after a gap of 30.02 s, from ana-aaaaaaaa');
+    expect(inWords).toBe('took t after a gap of 30.02 s, from ana-aaaaaaaa');
   });
 
   it('says that times contradict fences where they do, and claims no difference of clocks that nobody has measured', () => {

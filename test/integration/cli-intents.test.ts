@@ -228,7 +228,11 @@ describe.concurrent('holdfast intents', () => {
       [['intents', 'start', 'a', '--profile', '{}'], 64, /--profile is "{}"/],
       [['intents', 'start', 'a', '--at', '5s'], 64, /use it with --recording/],
       [['intents', 'start', 'a', '--recording', '--at', 'noon'], 64, /--at is "noon"/],
-      [['intents', 'start', 'a', '--recording', '--at', '0.5ms'], 64, /--at is 0.5: it is a whole/],
+      [
+        ['intents', 'start', 'a', '--recording', '--at', '0.5ms'],
+        64,
+        /--at is 0.5: it must be a whole/,
+      ],
       [['intents', 'stop', 'a/b'], 64, /SESSION is "a\/b"/],
       [['intents', 'stop', 'a', '--client', ''], 64, /--client is ""/],
       [['intents', 'start', '--key', 'a'], 64, /--key and --params need a kind/],

@@ -155,7 +155,7 @@ it('wrong input is one line with what to do, and nothing happens', async () => {
   await (await openAt(at)).close();
   const file = (text: string) => startCli(['targets', 'add', '--file', '-'], { at }).end(text);
   const cases: [readonly string[], number, RegExp][] = [
-    [['up', '--every', '1ms'], 64, /--every is "1ms": it is from 100 ms/],
+    [['up', '--every', '1ms'], 64, /--every is "1ms": it must be from 100 ms/],
     [['up', '--weight', '0'], 64, /--weight is 0/],
     [['up', '--weight', 'two'], 64, /Give a whole number/],
     [['up', '--ttl', '100ms'], 64, /--ttl is "100ms"/],

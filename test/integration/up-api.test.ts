@@ -316,7 +316,7 @@ it('a configuration that makes no sense is one line, before anything listens', S
     [`api: { limits: { inFlight: 0 } }`, /limits\.inFlight is 0/],
     [`api: { lan: { allow: ['10.0.0.0/99'] } }`, /10\.0\.0\.0\/99/],
     [`api: { tokens: [{ id: 'a', token: 'canary', scope: 'v3:read' }] }`, /token is /],
-    [`retention: { sessions: '0s' }`, /retention\.sessions is "0s": it is from 1s to 3650d/],
+    [`retention: { sessions: '0s' }`, /retention\.sessions is "0s": it must be from 1s to 3650d/],
     [`intents: { apiLeases: 'maybe' }`, /apiLeases is "maybe"/],
     [`intents: { secret: 'canary' }`, /intents\.secret is .* HOLDFAST_IDEM_SECRET/],
     ['', /HOLDFAST_API_TOKEN/, { HOLDFAST_API_TOKEN: 'canary' }],

@@ -186,7 +186,7 @@ describe('a start of a declared kind', () => {
     [{ kind: 'echo', key: '' }, 'CONFIG_INVALID', 'key', /1 to 512 bytes/],
     [{ kind: 'echo', key: 'x'.repeat(513) }, 'CONFIG_INVALID', 'key', /1 to 512 bytes/],
     [{ kind: 'echo', key: 'a\u0000' }, 'CONFIG_INVALID', 'key', /control/],
-    [{ kind: 'echo', params: [] }, 'CONFIG_INVALID', 'params', /is an object/],
+    [{ kind: 'echo', params: [] }, 'CONFIG_INVALID', 'params', /must be an object/],
   ])('B-11 %o is refused, and nothing is written', async (start, code, field, rule) => {
     const { holdfast, intents } = await setting();
     const error = await failure(intents.submit({ type: 'start', ...start } as Start, BY));

@@ -36,7 +36,7 @@ describe('readPeriod', () => {
     expect(() => readPeriod({ per: 'daily' })).toThrow(/^per is "daily": a duration/);
     expect(() => readPeriod({ per: '1h', tolerance: -1 })).toThrow(/^tolerance is -1: a duration/);
     expect(() => readPeriod({ per: '1h', onCrash: 'again' as 'retry' })).toThrow(
-      /^onCrash is "again": it is 'skip' or 'retry'/,
+      /^onCrash is "again": it must be 'skip' or 'retry'/,
     );
   });
 });

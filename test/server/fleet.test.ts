@@ -229,7 +229,7 @@ describe('GET /api/v3/targets/{id}', () => {
       pinned: null,
       reason: 'kept',
       expiresInMs: 30_000,
-      why: expect.stringContaining('keeps it'),
+      why: expect.stringContaining('keeps this target'),
       isPaused: false,
       url: 'http://x/',
       everyMs: null,

@@ -82,11 +82,11 @@ function wordsFor(reason: Explanation['reason'], facts: Facts): string {
   const words: Record<Explanation['reason'], () => string> = {
     kept: () =>
       isPinned
-        ? `${owner} keeps it, because an operator has moved it there`
-        : `${owner} keeps it: it owns ${load(owner, facts)}, and nothing moves without need`,
+        ? `${owner} keeps this target, because an operator moved it there`
+        : `${owner} keeps this target: it owns ${load(owner, facts)}`,
     moving: () => {
       if (isPinned)
-        return `${owner} owns it, and hands it to ${planned}, because an operator has moved it there`;
+        return `${owner} owns this target and hands it to ${planned}, because an operator moved it there`;
       const to = planned === null ? 'no instance asks for it' : `${planned} gets it when it asks`;
       return `${owner} owns ${load(owner, facts)} and gives this one up; ${to}`;
     },

@@ -85,9 +85,14 @@ export function readTargetRecord(
   if (!isFields(value)) return new InvalidRecord('session', 'it is no JSON object');
   const named = pick(value, NAMES.id, (text) => (text === id ? id : undefined), OTHER_ID);
   if (named instanceof InvalidRecord) return named;
-  const kind = pick(value, NAMES.kind, asKind, `it is one of ${TARGET_KINDS.join(', ')}`);
+  const kind = pick(value, NAMES.kind, asKind, `it must be one of ${TARGET_KINDS.join(', ')}`);
   if (kind instanceof InvalidRecord) return kind;
-  const url = pick(value, NAMES.url, asUrl, `it is text of at most ${MAX_URL_CHARS} characters`);
+  const url = pick(
+    value,
+    NAMES.url,
+    asUrl,
+    `it must be text of at most ${MAX_URL_CHARS} characters`,
+  );
   if (url instanceof InvalidRecord) return url;
   const everyMs = readEveryMs(value);
   if (everyMs instanceof InvalidRecord) return everyMs;
@@ -95,7 +100,7 @@ export function readTargetRecord(
   if (timeoutMs instanceof InvalidRecord) return timeoutMs;
   const command = readCommand(value);
   if (command instanceof InvalidRecord) return command;
-  const isPaused = pick(value, NAMES.isPaused, asBoolean, 'it is true or false');
+  const isPaused = pick(value, NAMES.isPaused, asBoolean, 'it must be true or false');
   if (isPaused instanceof InvalidRecord) return isPaused;
   const data = dataOf(value);
   if (data instanceof InvalidRecord) return data;
@@ -237,7 +242,7 @@ function dataOf(fields: Fields): Fields | InvalidRecord {
   const data = Object.fromEntries(rest);
   return isWithin(data, MAX_RECORD_CHARS)
     ? data
-    : new InvalidRecord('session', `it is JSON of at most ${MAX_RECORD_CHARS} characters`);
+    : new InvalidRecord('session', `it must be JSON of at most ${MAX_RECORD_CHARS} characters`);
 }
 
 function isWithin(data: Fields, most: number): boolean {

@@ -114,7 +114,7 @@ export class TargetStore {
   /** `ids`: which ids a target may have. */
   constructor(rt: Runtime, ids: TargetIds = 'any') {
     if (ids !== 'any' && ids !== 'uuid')
-      throw new ConfigError({ field: 'ids', value: ids, rule: "it is 'any' or 'uuid'" });
+      throw new ConfigError({ field: 'ids', value: ids, rule: "it must be 'any' or 'uuid'" });
     this.#rt = rt;
     this.#ids = ids;
   }
@@ -248,7 +248,7 @@ export class TargetStore {
   /** The target as it will be stored and read; throws `CONFIG_INVALID`. */
   #draft(target: NewTarget): TargetRecord {
     if (typeof target !== 'object' || target === null)
-      throw new ConfigError({ field: 'session', value: target, rule: 'it is an object' });
+      throw new ConfigError({ field: 'session', value: target, rule: 'it must be an object' });
     const { id = randomUuid(this.#rt.random) } = target;
     this.#checkId(id);
     const given = readTargetRecord(id, target, 0, this.#ids);

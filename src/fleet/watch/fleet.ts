@@ -332,7 +332,7 @@ function checkReason(reason: unknown): void {
   if (reason === undefined) return;
   const isText = typeof reason === 'string' && reason.length > 0;
   if (isText && reason.length <= MAX_REASON_CHARS) return;
-  const rule = `it is text of 1 to ${MAX_REASON_CHARS} characters`;
+  const rule = `it must be text of 1 to ${MAX_REASON_CHARS} characters`;
   throw new ConfigError({ field: 'reason', value: reason, rule });
 }
 

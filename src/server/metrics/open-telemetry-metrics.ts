@@ -25,17 +25,17 @@ export interface MetricsMeter {
   createObservableGauge(name: string, options: MeterOptions): ObservableGauge;
 }
 
-interface MeterOptions {
+export interface MeterOptions {
   readonly description: string;
   readonly unit: string;
 }
 
-interface ObservableGauge {
+export interface ObservableGauge {
   addCallback(callback: GaugeCallback): void;
   removeCallback(callback: GaugeCallback): void;
 }
 
-type GaugeCallback = (result: { observe(value: number, attributes: Labels): void }) => void;
+export type GaugeCallback = (result: { observe(value: number, attributes: Labels): void }) => void;
 
 /** Records the metrics of `holdfast` with this meter from now on, until `close()`. */
 export function recordMetrics(holdfast: Holdfast, meter: MetricsMeter): { close(): void } {

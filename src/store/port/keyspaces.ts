@@ -70,7 +70,7 @@ export function readMaxTtl(option: MaxTtlOption | undefined, field = 'maxTtl'): 
 function boundMs(given: Duration, field: string): number {
   const ms = Math.floor(durationMs(given, field));
   if (ms >= SHORTEST_TTL_MS && ms <= LONGEST_TTL_MS) return ms;
-  const rule = `it is from ${SHORTEST_TTL_MS} ms to 12 hours`;
+  const rule = `it must be from ${SHORTEST_TTL_MS} ms to 12 hours`;
   throw new ConfigError({ field, value: given, rule });
 }
 

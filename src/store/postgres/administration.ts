@@ -24,7 +24,7 @@ export interface StoreStatus {
 /** Makes the schema, unless it is there. `role` gets the rights that an application needs. */
 export async function installStore(address: string, role?: string): Promise<StoreStatus> {
   if (role !== undefined && !ROLE_FORM.test(role))
-    throw new ConfigError({ field: 'grant', value: role, rule: 'it is the name of a role' });
+    throw new ConfigError({ field: 'grant', value: role, rule: 'it must be the name of a role' });
   await withLink(address, 'install', async (link, { name: store, schema }) => {
     await ensureInstalled(link, { store, schema, create: true });
     if (role === undefined) return;

@@ -126,7 +126,7 @@ function triggerName(storeSchema: string): string {
 
 function nameOf({ schema, table }: TableName): Qualified {
   if (table === '' || schema === '') {
-    const rule = 'it is a table, such as orders or public.orders';
+    const rule = 'it must be a table, such as orders or public.orders';
     throw new ConfigError({ field: 'TABLE', value: table, rule });
   }
   if (schema !== undefined) return { schema, table };

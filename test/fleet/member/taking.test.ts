@@ -167,7 +167,7 @@ describe('target.taken', () => {
     expect(silentMs).toBe(TTL_MS);
     expect(gapMs).toBe(silentMs + wakeMs + grantMs);
     expect(sentenceOf('target.taken', { ...taken })).toMatch(
-      /^has device-000000 after a gap of 3\.?\d* s, from api\d-[0-9a-f]{8}$/,
+      /^took device-000000 after a gap of 3\.?\d* s, from api\d-[0-9a-f]{8}$/,
     );
   });
 });

@@ -159,7 +159,7 @@ describe('many targets', () => {
     await store.records.put('session', [{ id: 'b', value: { isPaused: 'yes' } }], CALL);
     expect(await sessions.list()).toMatchObject({
       sessions: [{ id: 'a' }, { id: 'c' }],
-      unreadable: [{ id: 'b', why: 'isPaused: it is true or false' }],
+      unreadable: [{ id: 'b', why: 'isPaused: it must be true or false' }],
     });
   });
 

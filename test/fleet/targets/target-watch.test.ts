@@ -161,7 +161,7 @@ describe('P-04 a record that cannot be read', () => {
     await put('c');
     expect(await refresh()).toEqual(['a', 'c']);
     await refresh();
-    expect(unreadable).toEqual([{ session: 'b', why: 'isPaused: it is true or false' }]);
+    expect(unreadable).toEqual([{ session: 'b', why: 'isPaused: it must be true or false' }]);
     await put('b', { isPaused: 'no' });
     await refresh();
     expect(unreadable).toHaveLength(2);

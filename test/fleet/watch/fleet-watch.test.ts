@@ -178,7 +178,7 @@ describe('a target', () => {
     expect(view).toMatchObject({
       ...{ id: 'a', owner: A, planned: A, preferred: A, reason: 'kept', expiresInMs: 30_000 },
       ...{ url: 'http://x/y', everyMs: 5_000, lastResult: { by: A, tookMs: 7 } },
-      why: `${A} keeps it: it owns 1 of its share of 1, and nothing moves without need.`,
+      why: `${A} keeps this target: it owns 1 of its share of 1.`,
       recent: [
         { at: 5, tookMs: 7, ok: true },
         { at: 6, tookMs: 8, ok: false },

@@ -48,6 +48,12 @@ export function Legend() {
         </i>{' '}
         handover
       </li>
+      <li>
+        <i class="tl-key crowd" aria-hidden="true">
+          2
+        </i>{' '}
+        several changes: zoom in
+      </li>
       {Object.entries(SYMBOLS).map(([kind, { name }]) => (
         <li key={kind}>
           <Glyph kind={kind as MarkKind} /> {name}

@@ -128,7 +128,11 @@ function fieldsOf({ every, timeout, command }: FieldFlags): FieldFlags {
 function readData(text: string): Readonly<Record<string, unknown>> {
   const data = readJsonObject(text, '--data');
   if (typeof data === 'object' && data !== null && !Array.isArray(data)) return data;
-  throw new ConfigError({ field: '--data', value: '(not shown)', rule: 'it is a JSON object' });
+  throw new ConfigError({
+    field: '--data',
+    value: '(not shown)',
+    rule: 'it must be a JSON object',
+  });
 }
 
 function fromFile(

@@ -55,7 +55,7 @@ function readClear(text: string, given: readonly string[]): string[] {
   const names = text.split(',').map((name) => name.trim());
   const unknown = names.find((name) => !CLEARABLE.some((field) => field === name));
   if (unknown !== undefined) {
-    const rule = `it is one or more of ${CLEARABLE.join(', ')}, separated by commas`;
+    const rule = `it must be one or more of ${CLEARABLE.join(', ')}, separated by commas`;
     throw new ConfigError({ field: '--clear', value: unknown, rule });
   }
   const both = names.find((name) => given.includes(name));

@@ -70,6 +70,10 @@ function jsonFrom(text: string | undefined, field: string): unknown {
     return JSON.parse(file === null ? text : readFileSync(file, 'utf8')) as unknown;
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    throw new ConfigError({ field, value: text, rule: `it is JSON, or @FILE with JSON (${why})` });
+    throw new ConfigError({
+      field,
+      value: text,
+      rule: `it must be JSON, or @FILE with JSON (${why})`,
+    });
   }
 }

@@ -17,11 +17,11 @@ export function checkHttpPollOptions(options: HttpPollOptions): void {
   checkKnown(options, KNOWN);
   const { allow = [], maxBytes = DEFAULT_MAX_BYTES } = options;
   if (!Array.isArray(allow) || !allow.every((zone) => ZONES.some((known) => known === zone))) {
-    const rule = `it is a list of ${ZONES.join(', ')}`;
+    const rule = `it must be a list of ${ZONES.join(', ')}`;
     throw new ConfigError({ field: 'allow', value: allow, rule });
   }
   if (!Number.isSafeInteger(maxBytes) || maxBytes < 0) {
-    const rule = 'it is a whole number of bytes';
+    const rule = 'it must be a whole number of bytes';
     throw new ConfigError({ field: 'maxBytes', value: maxBytes, rule });
   }
 }

@@ -121,7 +121,7 @@ function readPem(field: string, path: string): Buffer {
     throw new ConfigError({
       field,
       value: path,
-      rule: `it is a file with a certificate or key: ${why}`,
+      rule: `it must be a file with a certificate or key: ${why}`,
     });
   }
 }

@@ -12,7 +12,7 @@ import type { Attempt, Deadline, Dialer, Endpoint, Link, MessageListener } from 
 import { connectOrDestroy, reset, TOO_LATE, UnsentError } from './socket-connection.ts';
 
 const RULE =
-  "it is the client of node-redis 5 or later or of ioredis 5 or later, for one server or with sentinels; for a Cluster open 'redis+cluster://host:port,…'";
+  "it must be the client of node-redis 5 or later or of ioredis 5 or later, for one server or with sentinels; for a Cluster open 'redis+cluster://host:port,…'";
 
 /**
  * Dials as a client does that the user already has: only its address and credentials are used.

@@ -55,7 +55,11 @@ function load(wanted: string | undefined): Driver {
   if (wanted === undefined || wanted === '') return nodeDriver() ?? libsqlDriver();
   if (wanted === 'libsql') return libsqlDriver();
   if (wanted !== 'node')
-    throw new ConfigError({ field: VARIABLE, value: wanted, rule: "it is 'node' or 'libsql'" });
+    throw new ConfigError({
+      field: VARIABLE,
+      value: wanted,
+      rule: "it must be 'node' or 'libsql'",
+    });
   const driver = nodeDriver();
   if (driver !== null) return driver;
   throw new Error(`Node ${process.versions.node} has no node:sqlite`);
