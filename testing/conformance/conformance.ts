@@ -154,6 +154,38 @@ function acquiring(check: Check): void {
       ['granted', 'busy', 'granted'],
     );
   });
+  check(
+    'K-03 answers requests with and without options in one batch, each as it asks',
+    async (kit) => {
+      const [plain, floored, held, ahead, last] = ['1', '2', '3', '4', '5'].map((name) =>
+        kit.key(name),
+      ) as [string, string, string, string, string];
+      const floor = 3_000_000_000_000_000;
+      const former = await kit.granted(ahead, 'a', { fenceFloor: floor });
+      await kit.release(ahead, 'a', former);
+      const other = await kit.granted(held, 'other');
+      const holder = 'a';
+      const requests = [
+        { key: plain, holder },
+        { key: floored, holder, fenceFloor: floor },
+        { key: held, holder },
+        { key: ahead, holder },
+        { key: last, holder },
+      ];
+      const call = { ...CALL, ttlMs: LONG_MS, inbox: 'conformance' };
+      const replies = await kit.store.leases.acquire(requests, call);
+      assert.deepEqual(
+        replies.map(({ kind }) => kind),
+        ['granted', 'granted', 'busy', 'granted', 'granted'],
+      );
+      const fences = replies.map((reply) => (reply.kind === 'failed' ? 0 : reply.fence));
+      assert.deepEqual(fences.slice(1, 4), [floor, other, floor + 1]);
+      const keys = requests.map(({ key }) => key);
+      const found = await kit.store.leases.read(keys, CALL);
+      const recorded = found.map((reply) => (reply.kind === 'failed' ? 0 : reply.fence));
+      assert.deepEqual(recorded, fences);
+    },
+  );
   check('grants one of many that ask at once', async (kit) => {
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, n) => kit.acquire(kit.key(), `holder-${n}`)),
@@ -252,6 +284,30 @@ function releasing(check: Check): void {
       holder: 'a',
       fence,
     });
+  });
+  check('K-03 frees those of a batch that it has as they are named, and no others', async (kit) => {
+    const [first, renamed, last] = ['1', '2', '3'].map((name) => kit.key(name)) as [
+      string,
+      string,
+      string,
+    ];
+    const fences = [await kit.granted(first, 'a'), await kit.granted(renamed, 'a')];
+    const fence = await kit.granted(renamed, 'a');
+    fences.push(await kit.granted(last, 'a'));
+    const tenancies = [first, renamed, last].map((key, i) => {
+      return { key, holder: 'a', fence: fences[i] ?? 0 };
+    });
+    assert.deepEqual(await kit.store.leases.release(tenancies, CALL), [
+      { kind: 'released', woke: false },
+      { kind: 'not-held', holder: 'a', fence },
+      { kind: 'released', woke: false },
+    ]);
+    assert.deepEqual(
+      [await kit.read(first), await kit.read(renamed), await kit.read(last)].map(
+        ({ kind }) => kind,
+      ),
+      ['free', 'held', 'free'],
+    );
   });
   check('frees nothing twice', async (kit) => {
     const fence = await kit.granted(kit.key(), 'a');
