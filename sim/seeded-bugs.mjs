@@ -168,6 +168,7 @@ export const SEEDED_BUGS = [
   {
     name: 'plain grants by the clock alone',
     about: 'a request without options gets the time as its fence, even if the last fence is higher',
+    worlds: { kind: 'mixed', hours: 0.1 },
     patches: [
       {
         file: 'store/redis/lua/lib/plain-grants.lua',
