@@ -70,6 +70,7 @@ function checkOf(
 
 function coordination(check: Check): void {
   acquiring(check);
+  batching(check);
   renewing(check);
   releasing(check);
   transferring(check);
@@ -144,6 +145,16 @@ function acquiring(check: Check): void {
     await kit.elapse(SHORT_MS + 10);
     assert.equal(await kit.granted(kit.key(), 'a'), floor + 1);
   });
+  check('grants one of many that ask at once', async (kit) => {
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => kit.acquire(kit.key(), `holder-${n}`)),
+    );
+    assert.equal(replies.filter(({ kind }) => kind === 'granted').length, 1);
+  });
+}
+
+/** Many keys in one call: each has its own answer. */
+function batching(check: Check): void {
   check('answers a batch in order, key by key', async (kit) => {
     await kit.granted(kit.key('2'), 'other');
     const requests = ['1', '2', '3'].map((name) => ({ key: kit.key(name), holder: 'a' }));
@@ -186,11 +197,29 @@ function acquiring(check: Check): void {
       assert.deepEqual(recorded, fences);
     },
   );
-  check('grants one of many that ask at once', async (kit) => {
-    const replies = await Promise.all(
-      Array.from({ length: 20 }, (_, n) => kit.acquire(kit.key(), `holder-${n}`)),
+  check('K-03 frees those of a batch that it has as they are named, and no others', async (kit) => {
+    const [first, renamed, last] = ['1', '2', '3'].map((name) => kit.key(name)) as [
+      string,
+      string,
+      string,
+    ];
+    const fences = [await kit.granted(first, 'a'), await kit.granted(renamed, 'a')];
+    const fence = await kit.granted(renamed, 'a');
+    fences.push(await kit.granted(last, 'a'));
+    const tenancies = [first, renamed, last].map((key, i) => {
+      return { key, holder: 'a', fence: fences[i] ?? 0 };
+    });
+    assert.deepEqual(await kit.store.leases.release(tenancies, CALL), [
+      { kind: 'released', woke: false },
+      { kind: 'not-held', holder: 'a', fence },
+      { kind: 'released', woke: false },
+    ]);
+    assert.deepEqual(
+      [await kit.read(first), await kit.read(renamed), await kit.read(last)].map(
+        ({ kind }) => kind,
+      ),
+      ['free', 'held', 'free'],
     );
-    assert.equal(replies.filter(({ kind }) => kind === 'granted').length, 1);
   });
 }
 
@@ -284,30 +313,6 @@ function releasing(check: Check): void {
       holder: 'a',
       fence,
     });
-  });
-  check('K-03 frees those of a batch that it has as they are named, and no others', async (kit) => {
-    const [first, renamed, last] = ['1', '2', '3'].map((name) => kit.key(name)) as [
-      string,
-      string,
-      string,
-    ];
-    const fences = [await kit.granted(first, 'a'), await kit.granted(renamed, 'a')];
-    const fence = await kit.granted(renamed, 'a');
-    fences.push(await kit.granted(last, 'a'));
-    const tenancies = [first, renamed, last].map((key, i) => {
-      return { key, holder: 'a', fence: fences[i] ?? 0 };
-    });
-    assert.deepEqual(await kit.store.leases.release(tenancies, CALL), [
-      { kind: 'released', woke: false },
-      { kind: 'not-held', holder: 'a', fence },
-      { kind: 'released', woke: false },
-    ]);
-    assert.deepEqual(
-      [await kit.read(first), await kit.read(renamed), await kit.read(last)].map(
-        ({ kind }) => kind,
-      ),
-      ['free', 'held', 'free'],
-    );
   });
   check('frees nothing twice', async (kit) => {
     const fence = await kit.granted(kit.key(), 'a');

@@ -128,10 +128,9 @@ export class Pool {
   }
 
   /**
-   * Acquires a slot that this process released, if it is still free, else the first free slot in the
-   * order of the slots; with `wait`, it waits for one. That no
-   * slot is free is a result. An error of the store for some of the slots is an exception, unless
-   * another slot is free.
+   * Acquires a slot that this process released, if it is still free, else the first free slot in
+   * the order of the slots; with `wait`, it waits for one. That no slot is free is a result. An
+   * error of the store for some of the slots is an exception, unless another slot is free.
    */
   acquire(options: SlotOptions = {}): Promise<SlotResult> {
     return tracedAcquire(this.#rt.tracing, this.#attributes, () => this.#acquire(options));

@@ -40,7 +40,7 @@ export class SlotSet {
   readonly #timeoutMs: number;
   /** The slots that this process is asking for now. */
   readonly #asked = new Map<string, Promise<unknown>>();
-  /** The slots that this process has released since, without a waiter: they are likely to be free. */
+  /** The slots that this process has released since, with no waiter to wake: likely to be free. */
   readonly #released = new Set<string>();
 
   constructor(
@@ -85,8 +85,8 @@ export class SlotSet {
 
   /**
    * Asks for the first free slot of the view, and for the next one if another process was faster.
-   * Skips the slots that another call of this process is asking for, unless `isLastTry`. Asks for no
-   * further slot when `hasLeft` returns true.
+   * Skips the slots that another call of this process is asking for, unless `isLastTry`. Asks for
+   * no further slot when `hasLeft` returns true.
    */
   async takeFree(
     view: SlotsView,

@@ -53,7 +53,7 @@ export interface Work {
   readonly before?: string;
   /** Declares the fence records too, where keys may be moving between servers. */
   readonly withFences?: boolean;
-  /** How long the quarantine of a server lasts yet; unless that is 0, the script is not run there. */
+  /** How long the quarantine of a server lasts yet: while it does, the script is not run there. */
   admit?(primary: PrimaryServer): number;
   /** Runs first on each server. */
   prepare?(primary: PrimaryServer, timeoutMs: number): Promise<void>;
