@@ -87,9 +87,8 @@ export const KEEPALIVE_BUGS = [
     patches: [
       {
         file: 'lease/renewer.js',
-        find: 'this.#confirm(tenure, sent, againAtMs);\n        this.#slowDown',
-        replace:
-          'this.#confirm(tenure, confirmationNow(clock), againAtMs);\n        this.#slowDown',
+        find: 'this.#confirmAll(renewed, sent, againAtMs);',
+        replace: 'this.#confirmAll(renewed, confirmationNow(clock), againAtMs);',
       },
     ],
   },

@@ -8,13 +8,13 @@ const worlds = { kind: 'mixed', hours: 0.1 };
 const byHearsay = (of) => [
   {
     file: 'store/redis/verbs/leases.js',
-    find: "prepare: async (primary) => primary.admit(keyspaceOf(requests[0]?.key ?? '')),",
-    replace: `prepare: async (primary) => {
+    find: 'admit: (primary) => primary.admit(keyspace),',
+    replace: `admit: (primary) => {
                 const { quarantine } = primary;
                 quarantine.heard ??= new Map();
                 quarantine.asked = ${of};
                 quarantine.heard.set(${of}, Math.max(quarantine.heard.get(${of}) ?? 0, call.ttlMs));
-                return primary.admit(keyspaceOf(requests[0]?.key ?? ''));
+                return primary.admit(keyspace);
             },`,
   },
   {
@@ -40,8 +40,9 @@ export const MIXED_BUGS = [
       ...byHearsay('call.leaseClass'),
       {
         file: 'lease/lease-request-queue.js',
-        find: 'ttlMs: policy.timings.ttlMs,',
-        replace: 'ttlMs: policy.timings.ttlMs, leaseClass: policy.leaseClass.name,',
+        find: '#acquireCall({ timings }, timeoutMs) {\n        return {',
+        replace:
+          '#acquireCall({ timings, leaseClass }, timeoutMs) {\n        return { leaseClass: leaseClass.name,',
       },
     ],
   },

@@ -14,9 +14,14 @@ export const SEEDED_BUGS = [
         replace: '(reply) => ({ reply, sent: confirmationNow(this.#clock) })',
       },
       {
+        file: 'lease/lease-request-queue.js',
+        find: 'return { reply: reply, sent };',
+        replace: 'return { reply, sent: confirmationNow(this.#clock) };',
+      },
+      {
         file: 'lease/renewer.js',
-        find: 'tenure.confirm(sent);\n            if (isHeard)',
-        replace: 'tenure.confirm(confirmationNow(this.#rt.clock));\n            if (isHeard)',
+        find: 'tenure.confirm(sent, nowMs);',
+        replace: 'tenure.confirm(confirmationNow(clock), nowMs);',
       },
     ],
   },
@@ -140,6 +145,46 @@ export const SEEDED_BUGS = [
         file: 'store/redis/lua/lib/fences.lua',
         find: 'local fence = math.max(previous + 1, now, floor)',
         replace: 'now = 0; local fence = math.max(previous + 1, floor)',
+      },
+      {
+        file: 'store/redis/lua/lib/plain-grants.lua',
+        find: 'if #ARGV == #KEYS * 2 + 1 and',
+        replace: 'if false and',
+      },
+    ],
+  },
+  {
+    name: 'plain grants in any era',
+    about:
+      'a request without options is granted by a store that has forgotten since it was examined',
+    patches: [
+      {
+        file: 'store/redis/lua/lib/plain-grants.lua',
+        find: "(ARGV[1] == '' or redis.call('HGET', KEYS[1], 'era') == ARGV[1])",
+        replace: "(ARGV[1] ~= 'none')",
+      },
+    ],
+  },
+  {
+    name: 'plain grants by the clock alone',
+    about: 'a request without options gets the time as its fence, even if the last fence is higher',
+    worlds: { kind: 'mixed', hours: 0.1 },
+    patches: [
+      {
+        file: 'store/redis/lua/lib/plain-grants.lua',
+        find: 'and old < text and',
+        replace: 'and',
+      },
+    ],
+  },
+  {
+    name: 'plain release by name alone',
+    about: 'a release that is late ends a newer tenure of the same holder, as no fence is compared',
+    patches: [
+      {
+        file: 'store/redis/lua/lib/plain-releases.lua',
+        find: ' or found[2] ~= ARGV[i * 2] then break end',
+        replace: ' then break end',
       },
     ],
   },

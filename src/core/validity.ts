@@ -83,19 +83,26 @@ export function elapsedMs(
   { jumpMs: toleratedMs }: Pick<Validity, 'jumpMs'>,
   clock: Clock,
   nowMs: number = clock.monotonicMs(),
+  aheadMs: number = jumpMs(since, clock, nowMs),
 ): number {
-  const aheadMs = jumpMs(since, clock, nowMs);
   return nowMs - since.sentAtMs + (aheadMs > toleratedMs ? aheadMs : 0);
 }
 
 export function standing(confirmed: Confirmation, validity: Validity, clock: Clock): Standing {
   const nowMs = clock.monotonicMs();
-  if (elapsedMs(confirmed, validity, clock, nowMs) >= validity.validMs) return 'over';
-  return jumpMs(confirmed, clock, nowMs) < -validity.jumpMs ? 'unproven' : 'good';
+  const aheadMs = jumpMs(confirmed, clock, nowMs);
+  if (elapsedMs(confirmed, validity, clock, nowMs, aheadMs) >= validity.validMs) return 'over';
+  return aheadMs < -validity.jumpMs ? 'unproven' : 'good';
 }
 
 /** How long the confirmation is still valid; 0 if it is not. */
-export function remainingMs(confirmed: Confirmation, validity: Validity, clock: Clock): number {
-  if (standing(confirmed, validity, clock) !== 'good') return 0;
-  return Math.max(0, validity.validMs - elapsedMs(confirmed, validity, clock));
+export function remainingMs(
+  confirmed: Confirmation,
+  validity: Validity,
+  clock: Clock,
+  nowMs: number = clock.monotonicMs(),
+): number {
+  const aheadMs = jumpMs(confirmed, clock, nowMs);
+  if (aheadMs < -validity.jumpMs) return 0;
+  return Math.max(0, validity.validMs - elapsedMs(confirmed, validity, clock, nowMs, aheadMs));
 }

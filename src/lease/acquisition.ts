@@ -21,6 +21,8 @@ export interface Acquisition extends Claim {
   readonly untilReleased: boolean;
   readonly waitMs: number;
   readonly signal: AbortSignal | undefined;
+  /** Called when the lease was released, and no waiter was woken for its key. */
+  readonly onFreed: (() => void) | undefined;
   /** The caller has no result yet. */
   isPending: boolean;
   tenure: Tenure | null;

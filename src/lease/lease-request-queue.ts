@@ -3,6 +3,9 @@
  * callers cost one round trip. Requests are batched per verb, policy and shard (parts of the store
  * that can fail apart) and are sent when the turn is over. Two requests for the same key keep their
  * order, whatever their verbs: a request joins a batch only if no later batch already has its key.
+ *
+ * A request that is likely to stay alone is sent at once: no other is queued or under way, and the
+ * turn before had one request.
  */
 import type { Clock } from '../core/clock.ts';
 import { OverloadedError, StoreUnreachableError } from '../core/errors.ts';
@@ -74,7 +77,11 @@ export class LeaseRequestQueue {
   #lastPosition = new Map<string, number>();
   #queued = 0;
   #isSendScheduled = false;
-  readonly #inFlight = new Set<Promise<void>>();
+  /** The store calls that are not answered yet. */
+  #underWay = 0;
+  /** The last batches that were sent had one request together. */
+  #isSparse = true;
+  #onIdle: (() => void)[] = [];
 
   constructor(rt: Runtime, wakeWatch: WakeWatch) {
     this.#rt = rt;
@@ -83,6 +90,7 @@ export class LeaseRequestQueue {
   }
 
   acquire(policy: LeasePolicy, request: AcquireRequest): Promise<Acquired> {
+    if (this.#isAlone) return this.#acquireAtOnce(policy, request);
     return new Promise((resolve, reject) => {
       const untilMs = this.#clock.monotonicMs() + policy.timings.operationTimeoutMs;
       const pending = { request, untilMs, resolve, reject };
@@ -107,11 +115,44 @@ export class LeaseRequestQueue {
   }
 
   release(policy: LeasePolicy, tenancy: Tenancy): Promise<ReleaseReply> {
+    if (this.#isAlone) return this.#releaseAtOnce(policy, tenancy);
     return new Promise((resolve, reject) => {
       const untilMs = this.#clock.monotonicMs() + policy.timings.operationTimeoutMs;
       const pending = { request: tenancy, untilMs, resolve, reject };
       this.#batchFor('release', policy, tenancy.key, reject)?.releases.push(pending);
     });
+  }
+
+  get #isAlone(): boolean {
+    return this.#isSparse && this.#underWay === 0 && !this.#isSendScheduled;
+  }
+
+  async #acquireAtOnce(policy: LeasePolicy, request: AcquireRequest): Promise<Acquired> {
+    const sent = confirmationNow(this.#clock);
+    this.#underWay++;
+    try {
+      const call = this.#acquireCall(policy, policy.timings.operationTimeoutMs);
+      const [reply] = await this.#rt.store.leases.acquire([request], call);
+      return { reply: reply as AcquireReply, sent };
+    } finally {
+      this.#answered();
+    }
+  }
+
+  async #releaseAtOnce(policy: LeasePolicy, tenancy: Tenancy): Promise<ReleaseReply> {
+    this.#underWay++;
+    try {
+      const call = { timeoutMs: policy.timings.operationTimeoutMs };
+      const [reply] = await this.#release([tenancy], call);
+      return reply as ReleaseReply;
+    } finally {
+      this.#answered();
+    }
+  }
+
+  #answered(): void {
+    this.#underWay--;
+    if (this.#underWay === 0) for (const run of this.#onIdle.splice(0)) run();
   }
 
   #batchFor(
@@ -153,14 +194,15 @@ export class LeaseRequestQueue {
       };
       this.#batches.push(batch);
     }
-    this.#lastPosition.set(key, batch.position);
+    // A key that is not noted is in the first batch, or in none.
+    if (batch.position > 0) this.#lastPosition.set(key, batch.position);
     return batch;
   }
 
   /** Resolves when no request is queued or in flight. */
   async drained(): Promise<void> {
-    while (this.#queued > 0 || this.#inFlight.size > 0) {
-      await Promise.all(this.#inFlight);
+    while (this.#queued > 0 || this.#underWay > 0) {
+      if (this.#underWay > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve));
       await new Promise<void>((resolve) => this.#clock.afterInput(resolve));
     }
   }
@@ -173,9 +215,9 @@ export class LeaseRequestQueue {
    */
   #send(): void {
     const first = this.#batches[0];
-    const isIdle = this.#inFlight.size === 0;
+    const isIdle = this.#underWay === 0;
     if (isIdle && first !== undefined && size(first) >= MIN_SPLIT) {
-      this.#track(takeHalf(first));
+      void this.#sendBatch(takeHalf(first));
       this.#clock.afterInput(() => this.#sendAll());
     } else {
       this.#sendAll();
@@ -185,22 +227,18 @@ export class LeaseRequestQueue {
   #sendAll(): void {
     const batches = this.#batches;
     this.#batches = [];
-    this.#lastPosition = new Map();
+    if (this.#lastPosition.size > 0) this.#lastPosition = new Map();
+    this.#isSparse = this.#queued === 1;
     this.#queued = 0;
     this.#isSendScheduled = false;
-    for (const batch of batches) this.#track(batch);
-  }
-
-  #track(batch: Batch): void {
-    const sending = this.#sendBatch(batch);
-    this.#inFlight.add(sending);
-    void sending.finally(() => this.#inFlight.delete(sending));
+    for (const batch of batches) void this.#sendBatch(batch);
   }
 
   #sendBatch(batch: Batch): Promise<void> {
     if (batch.verb === 'acquire') return this.#sendAcquires(batch);
     const { leases } = this.#rt.store;
-    if (batch.verb === 'release') return this.#sendReleases(batch.releases);
+    if (batch.verb === 'release')
+      return this.#sendPlain(batch.releases, (tenancies, call) => this.#release(tenancies, call));
     const { windowMs } = batch;
     return this.#sendPlain(batch.transfers, (handovers, call) =>
       leases.transfer(handovers, { ...call, windowMs }),
@@ -210,30 +248,28 @@ export class LeaseRequestQueue {
   async #sendAcquires({ policy, acquires }: Batch): Promise<void> {
     const sent = confirmationNow(this.#clock);
     const inTime = this.#inTime(acquires, sent.sentAtMs);
-    const call: AcquireCall = {
-      ttlMs: policy.timings.ttlMs,
-      inbox: this.#rt.instanceId,
-      timeoutMs: soonest(inTime) - sent.sentAtMs,
-    };
+    const call = this.#acquireCall(policy, soonest(inTime) - sent.sentAtMs);
     const requests = inTime.map(({ request }) => request);
-    await answer(
+    await this.#answer(
       inTime,
       () => this.#rt.store.leases.acquire(requests, call),
       (reply) => ({ reply, sent }),
     );
   }
 
+  #acquireCall({ timings }: LeasePolicy, timeoutMs: number): AcquireCall {
+    return { ttlMs: timings.ttlMs, inbox: this.#rt.instanceId, timeoutMs };
+  }
+
   /** A release may wake a waiter: `WakeWatch` makes sure that the key is taken. */
-  #sendReleases(releases: Pending<Tenancy, ReleaseReply>[]): Promise<void> {
-    return this.#sendPlain(releases, async (tenancies, call) => {
-      const replies = await this.#rt.store.leases.release(tenancies, call);
-      for (const [i, reply] of replies.entries()) {
-        const key = tenancies[i]?.key;
-        if (reply.kind === 'released' && reply.woke && key !== undefined)
-          this.#wakeWatch.watch(key);
-      }
-      return replies;
-    });
+  async #release(tenancies: Tenancy[], call: Call): Promise<ReleaseReply[]> {
+    const replies = await this.#rt.store.leases.release(tenancies, call);
+    for (let i = 0; i < replies.length; i++) {
+      const reply = replies[i];
+      const key = tenancies[i]?.key;
+      if (reply?.kind === 'released' && reply.woke && key !== undefined) this.#wakeWatch.watch(key);
+    }
+    return replies;
   }
 
   async #sendPlain<Request, Reply>(
@@ -243,11 +279,31 @@ export class LeaseRequestQueue {
     const nowMs = this.#clock.monotonicMs();
     const inTime = this.#inTime(pending, nowMs);
     const requests = inTime.map(({ request }) => request);
-    await answer(
+    await this.#answer(
       inTime,
       () => send(requests, { timeoutMs: soonest(inTime) - nowMs }),
       (reply) => reply,
     );
+  }
+
+  /** Calls the store, and resolves each request with its own reply, or rejects all of them. */
+  async #answer<Request, Reply, Result>(
+    pending: readonly Pending<Request, Result>[],
+    call: () => Promise<Reply[]>,
+    result: (reply: Reply) => Result,
+  ): Promise<void> {
+    if (pending.length === 0) return;
+    this.#underWay++;
+    let replies: Reply[];
+    try {
+      replies = await call();
+    } catch (error) {
+      this.#answered();
+      for (const { reject } of pending) reject(error);
+      return;
+    }
+    this.#answered();
+    for (let i = 0; i < pending.length; i++) pending[i]?.resolve(result(replies[i] as Reply));
   }
 
   /** Rejects requests that a blocked event loop has made too late to send. */
@@ -261,21 +317,6 @@ export class LeaseRequestQueue {
       reject(new StoreUnreachableError({ store: this.#rt.store.name, operation: 'send', why }));
       return false;
     });
-  }
-}
-
-/** Calls the store, and resolves each request with its own reply, or rejects all of them. */
-async function answer<Request, Reply, Result>(
-  pending: readonly Pending<Request, Result>[],
-  call: () => Promise<Reply[]>,
-  result: (reply: Reply) => Result,
-): Promise<void> {
-  if (pending.length === 0) return;
-  try {
-    const replies = await call();
-    for (let i = 0; i < pending.length; i++) pending[i]?.resolve(result(replies[i] as Reply));
-  } catch (error) {
-    for (const { reject } of pending) reject(error);
   }
 }
 

@@ -138,11 +138,16 @@ export class Leases {
     return this.#waitQueue.listenForOffers(onOffer, () => listener.onGap());
   }
 
-  async acquire(key: string, options: AcquireOptions = NO_OPTIONS): Promise<AcquireResult> {
+  /** `onFreed` is called when the lease was released, and no waiter was woken for the key. */
+  async acquire(
+    key: string,
+    options: AcquireOptions = NO_OPTIONS,
+    onFreed?: () => void,
+  ): Promise<AcquireResult> {
     checkKey(key);
     if (options !== NO_OPTIONS) checkAcquireOptions(options);
     if (this.#isObserver) throw new ConfigError(OBSERVER);
-    const acquisition = this.#acquisition(key, options);
+    const acquisition = this.#acquisition(key, options, onFreed);
     const { isNamed, signal } = acquisition;
     if (this.#closed !== null) throw new ClosedError({ operation: 'acquire' });
     signal?.throwIfAborted();
@@ -268,7 +273,11 @@ export class Leases {
     await isDoneWithin(clock, leftMs(), last);
   }
 
-  #acquisition(key: string, options: AcquireOptions): Acquisition {
+  #acquisition(
+    key: string,
+    options: AcquireOptions,
+    onFreed: (() => void) | undefined,
+  ): Acquisition {
     const policy = this.#policies.for(options);
     return {
       policy,
@@ -281,6 +290,7 @@ export class Leases {
       untilReleased: options.untilReleased ?? false,
       waitMs: waitMs(options),
       signal: options.signal,
+      onFreed,
       isPending: true,
       tenure: null,
     };
@@ -324,6 +334,7 @@ export class Leases {
     }
     acquisition.tenure = tenure;
     tenure.untilReleased = acquisition.untilReleased;
+    tenure.onFreed = acquisition.onFreed;
     this.#renewer.add(tenure);
     if (acquisition.isNamed) {
       this.#holders.add(tenure);

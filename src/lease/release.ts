@@ -99,6 +99,7 @@ export class Releaser {
     if (reply.kind !== 'released') {
       return { released: false, reason: this.#endRefused(tenure, reply) };
     }
+    if (!reply.woke) tenure.onFreed?.();
     return this.#endReleased(tenure, 0);
   }
 

@@ -125,6 +125,7 @@ export class Renewer {
    * How much longer this process does not ask for a key, because it was revoked; 0 if it may ask.
    */
   revokedForMs(storeKey: string): number {
+    if (this.#revoked.size === 0) return 0;
     const untilMs = this.#revoked.get(storeKey);
     return untilMs === undefined ? 0 : Math.max(0, untilMs - this.#rt.clock.monotonicMs());
   }
@@ -188,17 +189,18 @@ export class Renewer {
     this.#confirmAll(renewed, sent, againAtMs);
     this.#slowDown(renewed.length);
     this.#emitRenewed(keepalive.policy, renewed.length, sent.sentAtMs);
-    this.#renewRows(rest.filter((tenure) => this.#timers.has(tenure)));
+    const rows = rest.filter((tenure) => this.#timers.has(tenure));
+    this.#timers.scheduleAll(rows, ({ deadlineMs }) => deadlineMs);
+    this.#renewRows(rows);
   }
 
-  /** Renews tenures that are scheduled, by their rows. */
+  /** Renews tenures that are scheduled at their deadlines, by their rows. */
   #renewRows(tenures: readonly Tenure[]): void {
     const batches: Batches = new Map();
     for (const tenure of tenures) {
       // The answer says whether it is attached.
       tenure.keepalive?.remove(tenure);
       tenure.beginRenewal();
-      this.#timers.schedule(tenure, tenure.deadlineMs);
       this.#addTo(batches, tenure);
     }
     for (const [policy, shards] of batches) {
@@ -309,12 +311,13 @@ export class Renewer {
 
   /** The store has renewed them. */
   #confirmAll(tenures: readonly Tenure[], sent: Confirmation, againAtMs: number): void {
-    const { events } = this.#rt;
+    const { clock, events } = this.#rt;
     const isHeard = events.hasListener('lease.extended');
+    const nowMs = clock.monotonicMs();
     for (const tenure of tenures) {
       // A listener may have released some of them meanwhile.
       if (!this.#timers.has(tenure)) continue;
-      tenure.confirm(sent);
+      tenure.confirm(sent, nowMs);
       if (isHeard)
         events.emit('lease.extended', { ...tenure.facts, remainingMs: tenure.remainingMs() });
       if (tenure.isOver) this.remove(tenure);

@@ -69,6 +69,8 @@ export class Tenure implements Claim, TimerEntry {
   hasLeftStore = false;
   /** The work may continue after a loss, until the lease is released. */
   untilReleased = false;
+  /** Called when the tenure was released, and no waiter was woken for its key. */
+  onFreed: (() => void) | undefined;
   readonly #rt: BaseRuntime;
   readonly #renewer: Pick<Renewer, 'renew' | 'renewNow' | 'remove'>;
   #state: TenureState = 'held';
@@ -169,8 +171,11 @@ export class Tenure implements Claim, TimerEntry {
    * Until the deadline; 0 when it has passed, or when the clocks disagree: see `core/validity.ts`.
    */
   remainingMs(): number {
-    if (this.isHandedIn || this.isOver || !this.#checkDeadline()) return 0;
-    return remainingMs(this.#confirmed, this.#validity, this.#rt.clock);
+    if (this.isHandedIn || this.isOver) return 0;
+    const { clock } = this.#rt;
+    const nowMs = clock.monotonicMs();
+    if (!this.#checkDeadline(nowMs)) return 0;
+    return remainingMs(this.#confirmed, this.#validity, clock, nowMs);
   }
 
   /**
@@ -230,11 +235,11 @@ export class Tenure implements Claim, TimerEntry {
     this.#requests = 'idle';
   }
 
-  /** The store has confirmed a request. */
-  confirm(sent: Confirmation): void {
+  /** The store has confirmed a request, which was learnt at `nowMs`. */
+  confirm(sent: Confirmation, nowMs: number = this.#rt.clock.monotonicMs()): void {
     // An answer after the deadline never resurrects: a check may have reported the tenure as lost
     // already.
-    if (this.isOver || !this.#checkDeadline()) return;
+    if (this.isOver || !this.#checkDeadline(nowMs)) return;
     // Requests for a row and for a keepalive may be answered in another order than sent.
     if (sent.sentAtMs >= this.#confirmed.sentAtMs) this.#confirmed = sent;
     if (this.#state !== 'uncertain') return;

@@ -133,6 +133,8 @@ export interface LeasePolicy {
 export class PolicyCache {
   readonly #maxTtls: MaxTtls | null;
   readonly #policies = new Map<string, LeasePolicy>();
+  /** The last class and TTL without other timings: most callers always pass the same. */
+  #last: { name: LeaseClassName; ttl: Duration | undefined; policy: LeasePolicy } | null = null;
 
   /** `maxTtls`: the bounds of the store; null for an observer, which only derives timings. */
   constructor(maxTtls: MaxTtls | null) {
@@ -142,12 +144,17 @@ export class PolicyCache {
   for(options: HoldOptions & { class?: LeaseClassName }): LeasePolicy {
     const { class: name = 'lease', ttl, renewEvery, stop, guard, operationTimeout } = options;
     const { maxHold } = options;
-    // Most callers set no more than the TTL: they get the short id.
     const others = renewEvery ?? stop ?? guard ?? operationTimeout ?? maxHold;
-    const id =
-      others === undefined
-        ? `${name} ${ttl}`
-        : `${name} ${ttl} ${renewEvery} ${stop} ${guard} ${operationTimeout} ${maxHold}`;
+    const last = this.#last;
+    if (others === undefined && last?.name === name && last.ttl === ttl) return last.policy;
+    const policy = this.#policyFor(options, name);
+    if (others === undefined) this.#last = { name, ttl, policy };
+    return policy;
+  }
+
+  #policyFor(options: HoldOptions, name: LeaseClassName): LeasePolicy {
+    const { ttl, renewEvery, stop, guard, operationTimeout, maxHold } = options;
+    const id = `${name} ${ttl} ${renewEvery} ${stop} ${guard} ${operationTimeout} ${maxHold}`;
     const known = this.#policies.get(id);
     if (known !== undefined) return known;
     const leaseClass = LEASE_CLASSES[name];

@@ -31,13 +31,29 @@ function makeRequests() {
 }
 
 describe('LeaseRequestQueue', () => {
-  it('K-01 requests of one turn of the event loop are sent as one call, and each caller gets its own answer', async () => {
+  it('K-01 a request that is alone is sent at once, and the others of its turn as one call, and each caller gets its own answer', async () => {
     const { requests, sent, policyOf } = makeRequests();
     const t = policyOf('3s');
     const keys = Array.from({ length: 64 }, (_, i) => `k${i}`);
     const replies = await Promise.all(keys.map((key) => requests.acquire(t, { key, holder: 'h' })));
-    expect(sent).toEqual([{ verb: 'acquire', keys, timeoutMs: 500 }]);
+    expect(sent).toEqual([
+      { verb: 'acquire', keys: keys.slice(0, 1), timeoutMs: 500 },
+      { verb: 'acquire', keys: keys.slice(1), timeoutMs: 500 },
+    ]);
     expect(replies.every(({ reply }) => reply.kind === 'granted')).toBe(true);
+  });
+
+  it('K-01 after a turn with several requests the next are sent as one call, from the first on, until one is alone again', async () => {
+    const { requests, sent, policyOf } = makeRequests();
+    const t = policyOf('3s');
+    const acquire = (...keys: string[]) =>
+      Promise.all(keys.map((key) => requests.acquire(t, { key, holder: 'h' })));
+    await acquire('a', 'b', 'c');
+    await acquire('d', 'e');
+    await acquire('f');
+    const alone = acquire('g');
+    expect(sent.map(({ keys }) => keys.join())).toEqual(['a', 'b,c', 'd,e', 'f', 'g']);
+    await alone;
   });
 
   it('K-03 requests for one key keep their order, whatever their verbs', async () => {
@@ -64,17 +80,18 @@ describe('LeaseRequestQueue', () => {
     const { requests, sent, policyOf } = makeRequests();
     const t = policyOf('3s');
     const one = requests.acquire(t, { key: 'first', holder: 'h' });
-    await Promise.resolve();
     const many = Array.from({ length: 600 }, (_, i) =>
       requests.acquire(t, { key: `k${i}`, holder: 'h' }),
     );
     await Promise.all([one, ...many]);
-    expect(sent.map(({ keys }) => keys.length)).toEqual([1, 256, 256, 88]);
+    expect(sent.map(({ keys }) => keys.length)).toEqual([1, 128, 128, 256, 88]);
   });
 
   it('K-01 half of a large batch is sent first if no request is in flight, so that client and store both work', async () => {
     const { requests, sent, policyOf } = makeRequests();
     const t = policyOf('3s');
+    await Promise.all(['a', 'b', 'c'].map((key) => requests.acquire(t, { key, holder: 'h' })));
+    sent.length = 0;
     const keys = Array.from({ length: 200 }, (_, i) => `k${i}`);
     await Promise.all(keys.map((key) => requests.acquire(t, { key, holder: 'h' })));
     expect(sent.map((call) => call.keys)).toEqual([keys.slice(0, 100), keys.slice(100)]);
@@ -134,7 +151,8 @@ describe('LeaseRequestQueue', () => {
   it('K-07 more requests in one turn than the limit are refused', async () => {
     const { requests, policyOf } = makeRequests();
     const t = policyOf('3s');
-    const all = Array.from({ length: 100_001 }, (_, i) =>
+    // The first is sent at once.
+    const all = Array.from({ length: 100_002 }, (_, i) =>
       requests.acquire(t, { key: `k${i}`, holder: 'h' }),
     );
     await expect(all.at(-1)).rejects.toMatchObject({ code: 'OVERLOADED', limit: 100_000 });

@@ -104,6 +104,23 @@ describe('a waiter of a pool', () => {
     expect(await holdersOf(pool)).not.toContain(null);
   });
 
+  it('K-10 is not overtaken by a later caller if another process took the slot that it had released', async () => {
+    const { actor } = world();
+    const [a, b] = [poolOf(await actor()), poolOf(await actor())];
+    for (const { lease } of [await a.take(), await a.take()]) await lease.release();
+    for (const { lease } of await Promise.all([a.take(WAIT), a.take(WAIT)])) await lease.release();
+    expect((await b.take()).slot).toBe('1');
+    const served: string[] = [];
+    const take = (who: string) =>
+      a.take(WAIT).then(({ slot }) => {
+        served.push(who);
+        return slot;
+      });
+    const slots = await Promise.all([take('first'), take('second')]);
+    expect(served).toEqual(['first', 'second']);
+    expect(slots.toSorted()).toEqual(['2', '3']);
+  });
+
   it('K-10 sends no request while it waits', async () => {
     const { clock, store, waits } = await fullPool();
     const waiting = waits('w', { wait: '9s' }).catch(() => {});

@@ -54,6 +54,24 @@ describe('a caller of a pool that does not wait', () => {
     expect(calls).toEqual(['leases.read']);
   });
 
+  it('I-08 asks for the slot that its process has released without a read, and reads if that slot was taken', async () => {
+    const { store, calls } = countedStore(createMemoryStore());
+    await using holdfast = await open(store);
+    const pool = holdfast.pool('gpu', { slots: 3 });
+    const first = await pool.acquire();
+    const second = await pool.acquire();
+    expect([slotOf(first), slotOf(second)]).toEqual(['1', '2']);
+    if (second.ok) await second.lease.release();
+    calls.length = 0;
+    const again = await pool.acquire();
+    expect([slotOf(again), calls]).toEqual(['2', ['leases.acquire']]);
+    if (again.ok) await again.lease.release();
+    await holdfast.acquire(pool.keyOf('2'));
+    calls.length = 0;
+    expect(slotOf(await pool.acquire())).toBe('3');
+    expect(calls).toEqual(['leases.acquire', 'leases.read', 'leases.acquire']);
+  });
+
   it('takes the next slot if another process was faster', async () => {
     const { store, actor } = world();
     const [a, b] = [poolOf(await actor()), poolOf(await actor())];

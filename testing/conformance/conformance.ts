@@ -70,6 +70,7 @@ function checkOf(
 
 function coordination(check: Check): void {
   acquiring(check);
+  batching(check);
   renewing(check);
   releasing(check);
   transferring(check);
@@ -144,6 +145,16 @@ function acquiring(check: Check): void {
     await kit.elapse(SHORT_MS + 10);
     assert.equal(await kit.granted(kit.key(), 'a'), floor + 1);
   });
+  check('grants one of many that ask at once', async (kit) => {
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => kit.acquire(kit.key(), `holder-${n}`)),
+    );
+    assert.equal(replies.filter(({ kind }) => kind === 'granted').length, 1);
+  });
+}
+
+/** Many keys in one call: each has its own answer. */
+function batching(check: Check): void {
   check('answers a batch in order, key by key', async (kit) => {
     await kit.granted(kit.key('2'), 'other');
     const requests = ['1', '2', '3'].map((name) => ({ key: kit.key(name), holder: 'a' }));
@@ -154,11 +165,61 @@ function acquiring(check: Check): void {
       ['granted', 'busy', 'granted'],
     );
   });
-  check('grants one of many that ask at once', async (kit) => {
-    const replies = await Promise.all(
-      Array.from({ length: 20 }, (_, n) => kit.acquire(kit.key(), `holder-${n}`)),
+  check(
+    'K-03 answers requests with and without options in one batch, each as it asks',
+    async (kit) => {
+      const [plain, floored, held, ahead, last] = ['1', '2', '3', '4', '5'].map((name) =>
+        kit.key(name),
+      ) as [string, string, string, string, string];
+      const floor = 3_000_000_000_000_000;
+      const former = await kit.granted(ahead, 'a', { fenceFloor: floor });
+      await kit.release(ahead, 'a', former);
+      const other = await kit.granted(held, 'other');
+      const holder = 'a';
+      const requests = [
+        { key: plain, holder },
+        { key: floored, holder, fenceFloor: floor },
+        { key: held, holder },
+        { key: ahead, holder },
+        { key: last, holder },
+      ];
+      const call = { ...CALL, ttlMs: LONG_MS, inbox: 'conformance' };
+      const replies = await kit.store.leases.acquire(requests, call);
+      assert.deepEqual(
+        replies.map(({ kind }) => kind),
+        ['granted', 'granted', 'busy', 'granted', 'granted'],
+      );
+      const fences = replies.map((reply) => (reply.kind === 'failed' ? 0 : reply.fence));
+      assert.deepEqual(fences.slice(1, 4), [floor, other, floor + 1]);
+      const keys = requests.map(({ key }) => key);
+      const found = await kit.store.leases.read(keys, CALL);
+      const recorded = found.map((reply) => (reply.kind === 'failed' ? 0 : reply.fence));
+      assert.deepEqual(recorded, fences);
+    },
+  );
+  check('K-03 frees those of a batch that it has as they are named, and no others', async (kit) => {
+    const [first, renamed, last] = ['1', '2', '3'].map((name) => kit.key(name)) as [
+      string,
+      string,
+      string,
+    ];
+    const fences = [await kit.granted(first, 'a'), await kit.granted(renamed, 'a')];
+    const fence = await kit.granted(renamed, 'a');
+    fences.push(await kit.granted(last, 'a'));
+    const tenancies = [first, renamed, last].map((key, i) => {
+      return { key, holder: 'a', fence: fences[i] ?? 0 };
+    });
+    assert.deepEqual(await kit.store.leases.release(tenancies, CALL), [
+      { kind: 'released', woke: false },
+      { kind: 'not-held', holder: 'a', fence },
+      { kind: 'released', woke: false },
+    ]);
+    assert.deepEqual(
+      [await kit.read(first), await kit.read(renamed), await kit.read(last)].map(
+        ({ kind }) => kind,
+      ),
+      ['free', 'held', 'free'],
     );
-    assert.equal(replies.filter(({ kind }) => kind === 'granted').length, 1);
   });
 }
 

@@ -24,7 +24,14 @@ import { assert } from '../../core/assert.ts';
 import type { Clock, Timer } from '../../core/clock.ts';
 import { OutcomeUnknownError } from '../../core/errors.ts';
 import type { Runtime } from '../../store/runtime.ts';
-import { type Asker, asError, type Obstacle, type SlotSet, type Taken } from './slot-set.ts';
+import {
+  type Asker,
+  asError,
+  type Obstacle,
+  type SlotSet,
+  type SlotsView,
+  type Taken,
+} from './slot-set.ts';
 
 /** How much longer than its time a waiter waits for the first answer. */
 const LAST_ANSWER_MS = 1_000;
@@ -35,8 +42,9 @@ export type WaitOutcome = Taken | readonly Obstacle[];
 interface Waiter {
   readonly asker: Asker;
   readonly untilMs: number;
-  readonly leaving: AbortController;
   readonly timer: Timer;
+  /** Ends the wait in every line; null until the waiter stands in them. */
+  leaving: AbortController | null;
   phase: 'arriving' | 'looking' | 'standing' | 'done';
   finish(outcome: WaitOutcome | Error): void;
 }
@@ -74,8 +82,8 @@ export class PoolQueue {
     const waiter: Waiter = {
       asker,
       untilMs: this.#clock.monotonicMs() + waitMs,
-      leaving: new AbortController(),
       timer: this.#clock.after(waitMs + LAST_ANSWER_MS, () => waiter.finish(this.#noAnswer())),
+      leaving: null,
       phase: 'arriving',
       finish: (outcome) => {
         if (waiter.phase === 'done') return;
@@ -84,13 +92,10 @@ export class PoolQueue {
         waiter.timer.cancel();
         signal?.removeEventListener('abort', onAbort);
         deliver(outcome);
-        waiter.leaving.abort();
+        waiter.leaving?.abort();
       },
     };
     signal?.addEventListener('abort', onAbort, { once: true });
-    // Each line adds a listener, and there are as many lines as slots: Node would warn of a leak at
-    // eleven.
-    setMaxListeners(0, waiter.leaving.signal);
     return waiter;
   }
 
@@ -117,13 +122,21 @@ export class PoolQueue {
     this.#isAdmitting = false;
   }
 
+  /** Without a read first, if this process has released enough slots. */
   async #look(together: readonly Waiter[]): Promise<void> {
     for (const waiter of together) if (waiter.phase === 'arriving') waiter.phase = 'looking';
-    const view = await this.#slots.readView().catch(() => null);
-    if (view === null) return;
-    const taking = together.map(({ phase, asker, leaving }) =>
-      phase === 'done' ? null : this.#slots.takeFree(view, asker, { leaving: leaving.signal }),
-    );
+    const recalled = this.#slots.recall(together.length);
+    if (recalled !== null) await this.#takeIn(recalled, together);
+    const rest = together.filter(({ phase }) => phase === 'looking');
+    const view = rest.length === 0 ? null : await this.#slots.readView().catch(() => null);
+    if (view !== null) await this.#takeIn(view, rest);
+  }
+
+  async #takeIn(view: SlotsView, together: readonly Waiter[]): Promise<void> {
+    const taking = together.map((waiter) => {
+      const hasLeft = () => waiter.phase === 'done';
+      return hasLeft() ? null : this.#slots.takeFree(view, waiter.asker, { hasLeft });
+    });
     const taken = await Promise.all(taking);
     let isOneWithout = false;
     for (const [i, waiter] of together.entries()) {
@@ -138,12 +151,17 @@ export class PoolQueue {
 
   /** Joins all lines in one go, so that the order of waiters is the same in each. */
   #stand(waiter: Waiter): void {
-    const { asker, leaving, untilMs, timer, phase } = waiter;
+    const { asker, untilMs, phase } = waiter;
     assert(phase === 'arriving' || phase === 'looking', 'a waiter joins the lines once');
     waiter.phase = 'standing';
     this.#standing++;
     // From here on every line answers in time.
-    timer.cancel();
+    waiter.timer.cancel();
+    const leaving = new AbortController();
+    waiter.leaving = leaving;
+    // Each line adds a listener, and there are as many lines as slots: Node would warn of a leak at
+    // eleven.
+    setMaxListeners(0, leaving.signal);
     const waitMs = Math.max(1, untilMs - this.#clock.monotonicMs());
     const inLine = { ...asker, signal: leaving.signal };
     const obstacles: Obstacle[] = [];

@@ -93,7 +93,7 @@ const KNOWN_OF_SLOT = new Set(['wait', 'signal', 'holder', 'untilReleased']);
 
 export class Pool {
   readonly name: string;
-  /** In the order in which they are given out. */
+  /** In the order in which they are given out, behind those that this process released last. */
   readonly slots: readonly string[];
   readonly #prefix: string;
   readonly #rt: Runtime;
@@ -128,9 +128,9 @@ export class Pool {
   }
 
   /**
-   * Acquires the first free slot, in the order of the slots; with `wait`, it waits for one. That no
-   * slot is free is a result. An error of the store for some of the slots is an exception, unless
-   * another slot is free.
+   * Acquires a slot that this process released, if it is still free, else the first free slot in
+   * the order of the slots; with `wait`, it waits for one. That no slot is free is a result. An
+   * error of the store for some of the slots is an exception, unless another slot is free.
    */
   acquire(options: SlotOptions = {}): Promise<SlotResult> {
     return tracedAcquire(this.#rt.tracing, this.#attributes, () => this.#acquire(options));
@@ -199,6 +199,9 @@ export class Pool {
    * now.
    */
   async #takeNow(asker: Asker): Promise<WaitOutcome> {
+    const recalled = this.#slots.recall(1);
+    const taken = recalled && (await this.#slots.takeFree(recalled, asker));
+    if (taken !== null) return taken;
     for (let reads = 1; ; reads++) {
       const view = await this.#slots.readView();
       const isLastTry = reads === MAX_READS;

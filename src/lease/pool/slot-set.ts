@@ -1,7 +1,7 @@
 /**
  * The slots of a pool as the store has them: read all at once, then asked for one by one, in order.
  * Calls of this process never ask for the same slot at a time, so one read serves as many calls as
- * there are free slots.
+ * there are free slots. The slots that this process has released last are asked for without a read.
  */
 import type { BusyReason } from '../../core/errors.ts';
 import type { ReadReply } from '../../store/port/lease-store.ts';
@@ -40,6 +40,8 @@ export class SlotSet {
   readonly #timeoutMs: number;
   /** The slots that this process is asking for now. */
   readonly #asked = new Map<string, Promise<unknown>>();
+  /** The slots that this process has released since, with no waiter to wake: likely to be free. */
+  readonly #released = new Set<string>();
 
   constructor(
     rt: Runtime,
@@ -68,23 +70,38 @@ export class SlotSet {
   }
 
   /**
-   * Asks for the first free slot, and for the next one if another process was faster. Skips the
-   * slots that another call of this process is asking for, unless `isLastTry`. Asks for no further
-   * slot when `leaving` has fired.
+   * The slots that this process has released last, as if a read had shown them free; null if there
+   * are fewer than `callers`. If one is not free after all, none of them is recalled again.
+   */
+  recall(callers: number): SlotsView | null {
+    if (this.#released.size < callers) return null;
+    const slots = new Map<string, Obstacle | null>();
+    for (const slot of this.#released) {
+      slots.set(slot, null);
+      if (slots.size === callers) break;
+    }
+    return { slots, isOutdated: false };
+  }
+
+  /**
+   * Asks for the first free slot of the view, and for the next one if another process was faster.
+   * Skips the slots that another call of this process is asking for, unless `isLastTry`. Asks for
+   * no further slot when `hasLeft` returns true.
    */
   async takeFree(
     view: SlotsView,
     asker: Asker,
-    { isLastTry = false, leaving }: { isLastTry?: boolean; leaving?: AbortSignal } = {},
+    { isLastTry = false, hasLeft }: { isLastTry?: boolean; hasLeft?: () => boolean } = {},
   ): Promise<Taken | null> {
-    const next = () =>
-      this.names.find((slot) => isFree(view, slot) && (isLastTry || !this.#asked.has(slot)));
+    const next = () => firstFree(view, (slot) => isLastTry || !this.#asked.has(slot));
     for (let slot = next(); slot !== undefined; slot = next()) {
+      this.#released.delete(slot);
       const asking = this.#ask(view, slot, asker);
       this.#asked.set(slot, asking);
       const taken = await asking;
       if (taken !== null) return taken;
-      if (leaving?.aborted) return null;
+      this.#released.clear();
+      if (hasLeft?.()) return null;
     }
     return null;
   }
@@ -96,7 +113,8 @@ export class SlotSet {
 
   /** Asks for one slot, and waits for it up to `waitMs`. */
   acquire(slot: string, asker: Asker, waitMs = 0): ReturnType<Leases['acquire']> {
-    return this.#leases.acquire(this.#keyOf(slot), { ...this.#options, ...asker, wait: waitMs });
+    const options = { ...this.#options, ...asker, wait: waitMs };
+    return this.#leases.acquire(this.#keyOf(slot), options, () => this.#released.add(slot));
   }
 
   async #ask(view: SlotsView, slot: string, asker: Asker): Promise<Taken | null> {
@@ -143,6 +161,11 @@ export interface SlotsView {
 
 function isFree({ slots }: SlotsView, slot: string): boolean {
   return slots.get(slot) === null;
+}
+
+function firstFree({ slots }: SlotsView, mayAsk: (slot: string) => boolean): string | undefined {
+  for (const [slot, obstacle] of slots) if (obstacle === null && mayAsk(slot)) return slot;
+  return undefined;
 }
 
 /**

@@ -184,16 +184,18 @@ export class Connection {
     return new StoreUnreachableError({ store: this.#dialer.name, operation, why });
   }
 
+  /** Sends first: what keeps the time limit can be done while the server works. */
   #within<T>(link: Link, operation: string, timeoutMs: number, send: Sending<T>): Promise<T> {
     const clock = this.#clock;
-    const where = { store: this.#dialer.name, operation };
     const sentMs = clock.monotonicMs();
-    const why = `no answer within ${Math.round(timeoutMs)} ms`;
+    const where = () => ({ store: this.#dialer.name, operation });
     return new Promise((resolve, reject) => {
+      const answering = send(link, { isOver: () => clock.monotonicMs() - sentMs >= timeoutMs });
       let isAnswered = false;
       const giveUp = () => {
         const nowMs = clock.monotonicMs();
-        reject(new OutcomeUnknownError({ ...where, afterMs: nowMs - sentMs, why }));
+        const why = `no answer within ${Math.round(timeoutMs)} ms`;
+        reject(new OutcomeUnknownError({ ...where(), afterMs: nowMs - sentMs, why }));
         // The second time the rejection does nothing, and only the link is ended.
         const isSoon = nowMs - sentMs < MIN_UNANSWERED_MS && this.#link === link;
         if (isSoon) this.#dues.schedule(due, sentMs + MIN_UNANSWERED_MS);
@@ -211,7 +213,7 @@ export class Connection {
         this.#dues.remove(due);
       };
       this.#dues.schedule(due, sentMs + timeoutMs);
-      send(link, { isOver: () => clock.monotonicMs() - sentMs >= timeoutMs }).then(
+      answering.then(
         (reply) => {
           onAnswer();
           resolve(reply);
@@ -219,8 +221,8 @@ export class Connection {
         (error: unknown) => {
           onAnswer();
           if (!isErrorReply(error))
-            return reject(noReply(error, where, clock.monotonicMs() - sentMs));
-          reject(refused(error.message, where));
+            return reject(noReply(error, where(), clock.monotonicMs() - sentMs));
+          reject(refused(error.message, where()));
           if (isWrongServer(error.message)) this.#discard(link, error.message);
         },
       );

@@ -109,6 +109,8 @@ class SocketConnection implements Link {
   readonly #listeners = new Map<string, MessageListener>();
   /** The commands of this turn, or since the system accepts no more data. */
   #unwritten: Unwritten[] = [];
+  /** Whether the last write had one command: then the next command is likely to be alone, too. */
+  #isSparse = true;
   #end: Error | null = null;
 
   constructor({ socket, tcp }: Sockets, onEnd: (why: string) => void) {
@@ -141,8 +143,9 @@ class SocketConnection implements Link {
         reject(new UnsentError(this.#end.message));
         return;
       }
-      if (this.#unwritten.length === 0) this.#schedule();
+      const isFirst = this.#unwritten.length === 0;
       this.#unwritten.push({ text: encodeCommand(args), waiting: { resolve, reject }, deadline });
+      if (isFirst) this.#schedule(args[0] === 'EVALSHA');
     });
   }
 
@@ -188,13 +191,14 @@ class SocketConnection implements Link {
   /**
    * A single command is written at the end of this turn. While others wait for answers, it is
    * written together with the commands that the input of this turn leads to: a write costs more
-   * than most commands.
+   * than most commands. A script that is likely to stay alone is written at once.
    */
-  #schedule(): void {
+  #schedule(isScript: boolean): void {
     const isAlone = this.#waiting.length === this.#answered;
     // Sockets use the system's time, even under another clock.
-    if (isAlone) systemClock.soon(this.#write);
-    else systemClock.afterInput(this.#write);
+    if (!isAlone) systemClock.afterInput(this.#write);
+    else if (this.#isSparse && isScript) this.#write();
+    else systemClock.soon(this.#write);
   }
 
   /**
@@ -211,6 +215,7 @@ class SocketConnection implements Link {
     }
     const all = this.#unwritten;
     this.#unwritten = [];
+    this.#isSparse = all.length === 1;
     let text = '';
     let judged: Deadline | undefined;
     let isOver = false;

@@ -12,13 +12,17 @@ export class ReplyError extends Error {
 /** A text, a number, null, an error, or a list of these. */
 export type Reply = string | number | null | ReplyError | Reply[];
 
+/** What stands before an argument, by its length: the end of the one before it, and the length. */
+const PREFIXES = Array.from({ length: 512 }, (_, length) => `\r\n$${length}\r\n`);
+
 export function encodeCommand(args: readonly string[]): string {
-  let text = `*${args.length}\r\n`;
+  let text = `*${args.length}`;
   for (let i = 0; i < args.length; i++) {
     const arg = args[i] as string;
-    text += `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`;
+    const length = Buffer.byteLength(arg);
+    text += (PREFIXES[length] ?? `\r\n$${length}\r\n`) + arg;
   }
-  return text;
+  return `${text}\r\n`;
 }
 
 interface List {

@@ -55,6 +55,7 @@ interface Request {
   readonly operation: string;
   readonly isAboutLeases: boolean;
   readonly keys: readonly string[];
+  readonly admit?: Work['admit'] | undefined;
   readonly prepare?: Work['prepare'] | undefined;
   /** Sends the command for the key at an index. */
   send(link: Link, at: number, primary: PrimaryServer, how: SendOptions): Promise<unknown>;
@@ -157,7 +158,7 @@ export class ClusterClient implements Servers {
   }
 
   async run(work: Work, timeoutMs: number): Promise<Part[]> {
-    const { script, keys, perKey, prepare } = work;
+    const { script, keys, perKey, admit, prepare } = work;
     const heads = new Map<PrimaryServer, readonly string[]>();
     const send: Request['send'] = (link, at, primary, how) => {
       const head = heads.get(primary) ?? work.head?.(primary) ?? [];
@@ -166,7 +167,7 @@ export class ClusterClient implements Servers {
       return sendScript(link, script, declared(work, keys[at] ?? ''), args, how);
     };
     const { operation, isAboutLeases } = script;
-    return this.#perform({ operation, isAboutLeases, keys, send, prepare }, timeoutMs);
+    return this.#perform({ operation, isAboutLeases, keys, send, admit, prepare }, timeoutMs);
   }
 
   send(operation: string, key: string, args: readonly string[], timeoutMs: number) {
@@ -237,7 +238,8 @@ export class ClusterClient implements Servers {
       return this.#retry(run, hop.at, why);
     }
     try {
-      const quarantineMs = (await request.prepare?.(primary, leftMs()).catch(unsent)) ?? 0;
+      const quarantineMs = request.admit?.(primary) ?? 0;
+      await request.prepare?.(primary, leftMs()).catch(unsent);
       if (quarantineMs > 0) {
         const quarantined = { kind: 'quarantined', leftMs: quarantineMs, count: 1 } as const;
         for (const from of hop.at) parts.push({ ...quarantined, from });

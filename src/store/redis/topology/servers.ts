@@ -53,11 +53,10 @@ export interface Work {
   readonly before?: string;
   /** Declares the fence records too, where keys may be moving between servers. */
   readonly withFences?: boolean;
-  /**
-   * Runs first on each server. Returns how long its quarantine lasts yet; unless that is 0, the
-   * script is not run there.
-   */
-  prepare?(primary: PrimaryServer, timeoutMs: number): Promise<number>;
+  /** How long the quarantine of a server lasts yet: while it does, the script is not run there. */
+  admit?(primary: PrimaryServer): number;
+  /** Runs first on each server. */
+  prepare?(primary: PrimaryServer, timeoutMs: number): Promise<void>;
 }
 
 /** The answer for `count` keys of a work, in order, from `from` on. */
@@ -110,12 +109,13 @@ export class SingleServer implements Servers {
     const primary = this.#primary;
     const count = work.keys.length;
     let leftMs = timeoutMs;
+    // An era belongs to a connection: before the first one, sending waits for it, and the answer is
+    // ERA.
+    const quarantineMs = work.admit?.(primary) ?? 0;
+    if (quarantineMs > 0) return [{ kind: 'quarantined', from: 0, count, leftMs: quarantineMs }];
     if (work.prepare !== undefined) {
       const startMs = this.#clock.monotonicMs();
-      // An era belongs to a connection: before the first one, sending waits for it, and the answer
-      // is ERA.
-      const quarantineMs = await work.prepare(primary, timeoutMs);
-      if (quarantineMs > 0) return [{ kind: 'quarantined', from: 0, count, leftMs: quarantineMs }];
+      await work.prepare(primary, timeoutMs);
       leftMs -= this.#clock.monotonicMs() - startMs;
     }
     const { script } = work;

@@ -56,7 +56,6 @@ export class RedisLeases implements LeaseStore {
 
   async acquire(requests: readonly AcquireRequest[], call: AcquireCall): Promise<AcquireReply[]> {
     const { ttlMs, timeoutMs } = call;
-    const leftMs = timeLeft(this.#clock, timeoutMs);
     const keys = new Array<string>(requests.length);
     const perKey = new Array<string[]>(requests.length);
     for (let i = 0; i < requests.length; i++) {
@@ -64,29 +63,35 @@ export class RedisLeases implements LeaseStore {
       keys[i] = this.#keys.lease(request.key);
       perKey[i] = [request.holder, acquireOptions(request)];
     }
-    const inbox = this.#keys.channel(call.inbox);
+    const keyspace = keyspaceOf(requests[0]?.key ?? '');
+    const isWaiting = requests.some(({ waitedMs }) => waitedMs !== undefined);
+    const inbox = isWaiting ? this.#keys.channel(call.inbox) : '';
     const work: Work = {
       script: scripts['lease/acquire'],
       keys,
       perKey,
       before: this.#keys.marker,
       withFences: true,
-      prepare: async (primary) => primary.admit(keyspaceOf(requests[0]?.key ?? '')),
+      admit: (primary) => primary.admit(keyspace),
       head: ({ quarantine, at }) => [quarantine.era, String(ttlMs), inbox + at],
     };
-    for (let attempt = 0; attempt < ERA_ATTEMPTS; attempt++) {
-      const parts = await this.#servers.run(work, leftMs());
+    let running = this.#servers.run(work, timeoutMs);
+    const leftMs = timeLeft(this.#clock, timeoutMs);
+    for (let attempt = 1; ; attempt++) {
+      const parts = await running;
       const changed = otherEra(parts);
       if (changed === null) {
         const replies = each(parts, quarantined, failed, (reply, i, primary) =>
           this.#acquired(reply as ScriptAcquireReply, requests[i]?.key ?? '', primary),
         );
-        await this.#claim(requests, replies, ttlMs, leftMs);
+        if (parts.some(({ kind }) => kind === 'quarantined'))
+          await this.#claim(requests, replies, ttlMs, leftMs);
         return replies;
       }
       await changed.reexamine('', leftMs());
+      if (attempt === ERA_ATTEMPTS) return requests.map(() => quarantined(ttlMs));
+      running = this.#servers.run(work, leftMs());
     }
-    return requests.map(() => quarantined(ttlMs));
   }
 
   async renew(tenures: readonly Holding[], call: RenewCall): Promise<RenewReply[]> {
@@ -134,7 +139,6 @@ export class RedisLeases implements LeaseStore {
         // may be put back.
         if (call.forgotten && primary.quarantine.leftMs(keyspaceOf(tenures[0]?.key ?? '')) === 0)
           await primary.reexamine(VANISHED, withinMs);
-        return 0;
       },
       head: ({ quarantine }) => [call.forgotten ? quarantine.forgetting : '', String(call.ttlMs)],
     };

@@ -6,7 +6,7 @@
 --          request: holder, and '' or "presented-fence fence-floor waited-ms" (-1 = does not wait)
 -- Returns  'ERA' if the marker, or the witness, has changed (nothing was done), else per request:
 --          fence | {holder, fence, remaining ms} where busy | {error text}
--- Needs    lib/siblings, lib/fences, lib/era
+-- Needs    lib/plain-grants, lib/siblings, lib/fences, lib/era
 if is_other_era(ARGV[1]) then return 'ERA' end
 local ttl, inbox, now, now_text = ARGV[2], ARGV[3], clock()
 
@@ -43,8 +43,8 @@ local function busy(lease, record, holder, waited)
   return {holder, tonumber(digits(recorded)) or 0, remaining}
 end
 
-local replies = {}
-for i = 4, #ARGV, 2 do
+local replies = granted
+for i = first, #ARGV, 2 do
   local lease, record, holder, presented, floor, waited = KEYS[i / 2], fence_of(KEYS[i / 2]), ARGV[i], 0, 0, -1
   if ARGV[i + 1] ~= '' then
     presented, floor, waited = string.match(ARGV[i + 1], '^(%S+) (%S+) (%S+)$')

@@ -5,9 +5,9 @@
 -- ARGV     per tenure: holder, fence
 -- Returns  per lease that was not released: {index, holder or false, fence}, where another
 --          program's value counts as absent; per lease that was released and woke a waiter: {index}
--- Needs    lib/fences, lib/wake
+-- Needs    lib/plain-releases, lib/fences, lib/wake
 local told = {}
-for i = 1, #ARGV / 2 do
+for i = first, #ARGV / 2 do
   local lease, holder, fence = KEYS[i], ARGV[i * 2 - 1], ARGV[i * 2]
   local record = fence_of(lease)
   local found = redis.call('MGET', lease, record)
