@@ -182,11 +182,18 @@ async function dialIoredis(client: AdoptableIoredis, attempt: Attempt): Promise<
     why = error.message || error.name;
     attempt.onEnd(why);
   });
-  own.on('close', () => attempt.onEnd(why));
+  let isOver = false;
+  own.on('close', () => {
+    isOver = true;
+    attempt.onEnd(why);
+  });
   own.on('message', (channel: string, message: string) =>
     listeners.get(channel)?.(message, channel),
   );
   const destroy = () => {
+    // ioredis would wait for the end of a closed socket, and keep the process alive for 2 s.
+    if (isOver) return;
+    isOver = true;
     if (own.stream) reset(own.stream);
     own.disconnect();
   };
