@@ -1,4 +1,4 @@
-/** Calls of redlock 4 on the class of redlock 5: each throws one sentence instead of a TypeError. */
+/** Calls of redlock 4 on the class of redlock 5: each throws one sentence, not a TypeError. */
 import { CallNotOfferedError } from './errors.ts';
 
 const CALLS: Readonly<Record<string, string>> = {

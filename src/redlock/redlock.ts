@@ -200,7 +200,7 @@ export class Redlock extends EventEmitter {
         attempts.push(voteFor(this.#client));
         return { tenure: new LockTenure(clock, leases, names, value), attempts };
       } catch (error) {
-        if (error instanceof ConfigError) throw error;
+        if (error instanceof ConfigError) throw refusedArgument(error);
         addAttempt(attempts, this.#voteAgainst(asVote(error, names.length)));
         if (error instanceof ClosedError || leftMs() === 0)
           throw this.#failed(attempts, reasonOf(error), error);
@@ -287,6 +287,15 @@ async function acquireLeases(
   const result = await holdfast.acquire(key, options);
   if (!result.ok) throw refusalError(result);
   return new LeaseSet([result.lease]);
+}
+
+/** What the settings of a lock are called here. */
+function refusedArgument(error: ConfigError): ConfigError {
+  const { field, value } = error;
+  if (field !== 'ttl') return error;
+  const rule =
+    "it is longer than a lock may last. Extend shorter locks, or pass { maxTtl: '2m' } as the third argument in every process";
+  return new ConfigError({ field: 'duration', value, rule }, { cause: error });
 }
 
 /** `open` checks the other options. */

@@ -50,14 +50,14 @@ export class SharedHoldfast {
 
   /** Opened on first use. After a failure the next call tries again. */
   async open(): Promise<Holdfast> {
-    if (this.#hasEnded || hasEnded(this.#client)) throw new Error(CLIENT_ENDED);
+    if (this.#isOver) throw new Error(CLIENT_ENDED);
     const opening = this.#opening ?? this.#open();
     this.#opening = opening;
     try {
       return await opening;
     } catch (error) {
       if (this.#opening === opening) this.#opening = null;
-      throw error;
+      throw this.#isOver ? new Error(CLIENT_ENDED, { cause: error }) : error;
     }
   }
 
@@ -68,6 +68,10 @@ export class SharedHoldfast {
     this.#opening = null;
     const holdfast = await opening;
     await holdfast?.close(options);
+  }
+
+  get #isOver(): boolean {
+    return this.#hasEnded || hasEnded(this.#client);
   }
 
   async #open(): Promise<Holdfast> {

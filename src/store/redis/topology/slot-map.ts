@@ -28,9 +28,10 @@ interface Cluster extends Access {
 }
 
 /**
- * Asks one server after the other, by its endpoint or by the address that it announces, each over a connection of its own, until one has the map. A
- * server that is cut off from most of the others reports that the Cluster is not well, and its map
- * is old: it is used only if no other server answers.
+ * Asks one server after the other, by its endpoint or by the address that it announces, each over a
+ * connection of its own, until one has the map. A server that is cut off from most of the others
+ * reports that the Cluster is not well, and its map is old: it is used only if no other server
+ * answers.
  */
 export async function readSlotMap(
   clock: Clock,
