@@ -1,8 +1,10 @@
 // Does it work on every Node that is supported? `npm run matrix -- --help` has the rest.
+import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { CHECKS, chosenChecks, countOf } from './matrix/checks.mjs';
+import { GUESTS, runGuest } from './matrix/guests.mjs';
 import {
   chosenVersions,
   environmentOf,
@@ -14,11 +16,13 @@ import { lastLines, runCommand, seconds, table } from './release/command.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const cache = join(root, 'node_modules/.cache/holdfast-matrix');
+/** The package is packed once. */
+let packing;
 
 const HELP = `Usage: npm run matrix -- [--only VERSIONS] [--node PATH]… [--check NAMES] [--update] [--no-build] [--json]
 
 Runs what has to work on every Node that is supported, on each of them, one after the other:
-${CHECKS.map(({ name, about }) => `  ${name.padEnd(9)}${about}`).join('\n')}
+${[...CHECKS, ...GUESTS].map(({ name, about }) => `  ${name.padEnd(9)}${about}`).join('\n')}
 
   --only VERSIONS  default ${SUPPORTED.join(',')}; others will do, too: 20.19.0
   --node PATH      a Node that you have, instead of those that are installed from the registry; may be given more than once
@@ -60,7 +64,11 @@ async function main() {
   if (flags.build && !(await isBuilt())) return 1;
   const wanted = flags.node.length > 0 ? flags.node : flags.versions;
   const rows = [];
-  for (const name of wanted) rows.push(...(await checkOn(name)));
+  const isOnNode = (check) => check.isOnNode ?? true;
+  const onNode = flags.checks.filter(isOnNode);
+  if (onNode.length > 0) for (const name of wanted) rows.push(...(await checkOn(name, onNode)));
+  for (const guest of flags.checks.filter((check) => !isOnNode(check)))
+    rows.push(await visit(guest, { path: process.execPath, version: '-' }));
   const hasPassed = rows.every(({ ok }) => ok);
   console.log(flags.json ? JSON.stringify(rows, null, 2) : `\n${asTable(rows)}`);
   return hasPassed ? 0 : 1;
@@ -74,16 +82,19 @@ async function isBuilt() {
 }
 
 /** All checks on one Node. A Node that is unavailable has failed them all. */
-async function checkOn(name) {
+async function checkOn(name, checks) {
   try {
     const path = flags.node.length > 0 ? resolve(name) : await installed(name);
     const version = await versionOf(path);
     const rows = [];
-    for (const check of flags.checks) rows.push(await runCheck(check, { path, version }));
+    for (const check of checks) {
+      const run = GUESTS.includes(check) ? visit : runCheck;
+      rows.push(await run(check, { path, version }));
+    }
     return rows;
   } catch (error) {
     say(`Node ${name}: ${error.message}`);
-    return flags.checks.map((check) => ({
+    return checks.map((check) => ({
       node: name,
       check: check.name,
       ok: false,
@@ -113,6 +124,30 @@ async function runCheck({ name, args }, { path, version }) {
   );
   if (!ok) say(`${lastLines(ran.output)}\n    … all of it: ${log}`);
   return { node: version, check: name, ok, tests: tests ?? 'none', ms: Math.round(ran.ms), log };
+}
+
+async function visit(guest, { path, version }) {
+  const { name } = guest;
+  say(`Node ${version}: ${name} …`);
+  const options = { cache, node: path, tarball: await packed() };
+  const { ok, tests, ms, log, output } = await runGuest(guest, options);
+  say(`Node ${version}: ${name} ${ok ? 'ok' : 'FAILED'}, ${tests}, ${seconds(ms)}`);
+  if (!ok) say(`${lastLines(output)}\n    … all of it: ${log}`);
+  return { node: version, check: name, ok, tests, ms: Math.round(ms), log };
+}
+
+/** The package as it would be published. */
+function packed() {
+  packing ??= pack();
+  return packing;
+}
+
+async function pack() {
+  mkdirSync(cache, { recursive: true });
+  const args = ['pack', '--ignore-scripts', '--json', '--pack-destination', cache];
+  const { code, stdout, output } = await runCommand('npm', args, { cwd: root });
+  if (code !== 0) throw new Error(`npm pack ended with ${code}:\n${lastLines(output)}`);
+  return join(cache, JSON.parse(stdout)[0].filename);
 }
 
 function asTable(rows) {

@@ -12,6 +12,7 @@ import { ConfigError } from './core/errors.ts';
 import { ZONES } from './fleet/poll/http/addresses.ts';
 import { type KindDeclarations, readKinds } from './intents/kind.ts';
 import { type MaxTtlOption, readMaxTtl } from './store/port/keyspaces.ts';
+import { checkLinkOptions } from './store/redis/client/link-options.ts';
 
 /** One field for each option. The compiler reports a missing one. */
 type Shape<T> = Record<keyof Required<T>, z.ZodType>;
@@ -155,18 +156,20 @@ const pipeline = z.unknown().superRefine((value, context) => {
     context.addIssue({ code: 'custom', message: PIPELINE });
 });
 
-const maxTtl = z.unknown().superRefine((option, context) => {
-  try {
-    readMaxTtl(option as MaxTtlOption | undefined);
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    context.addIssue({
-      code: 'custom',
-      path: error.field.split('.').slice(1),
-      message: error.rule,
-    });
-  }
-});
+/** A value that a function of its own checks, which throws `ConfigError`. */
+function checkedBy(check: (value: unknown) => void): z.ZodType {
+  return z.unknown().superRefine((value, context) => {
+    try {
+      check(value);
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      const path = error.field.split('.').slice(1);
+      context.addIssue({ code: 'custom', path, message: error.rule });
+    }
+  });
+}
+
+const maxTtl = checkedBy((option) => readMaxTtl(option as MaxTtlOption | undefined));
 
 const RUNNER =
   "it must have either run, a function, or command: ['program', 'argument', …]; or commands, by name";
@@ -189,18 +192,7 @@ const runner = runnerFields.superRefine((value, context) => {
   if (!isRight) context.addIssue({ code: 'custom', message: RUNNER });
 });
 
-const kinds = z.unknown().superRefine((declared, context) => {
-  try {
-    readKinds(declared as KindDeclarations | undefined);
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    context.addIssue({
-      code: 'custom',
-      path: error.field.split('.').slice(1),
-      message: error.rule,
-    });
-  }
-});
+const kinds = checkedBy((declared) => readKinds(declared as KindDeclarations | undefined));
 
 const config = section({
   store: text,
@@ -208,6 +200,7 @@ const config = section({
   quarantine: onOrOff,
   maxTtl,
   sync: oneOf('everysec', 'always'),
+  redis: checkedBy(checkLinkOptions),
   sessionIds: oneOf('any', 'uuid'),
   name: text,
   weight: whole(1, 1_000),
@@ -267,7 +260,8 @@ function refuseInvalid(schema: z.ZodType, value: unknown): void {
   const unknown = issue.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [];
   const path = [...issue.path, ...unknown].map(String);
   // The value of an unknown option may be a secret under a misspelt name.
-  const isSecret = unknown.length > 0 || path.includes('tokens') || path.includes('env');
+  const isLogin = path[0] === 'redis' && path.length > 1 && path[1] !== 'natMap';
+  const isSecret = unknown.length > 0 || path.includes('tokens') || path.includes('env') || isLogin;
   const shown = isSecret ? HIDDEN : valueAt(value, path);
   const field = path.join('.') || DEFAULT_EXPORT;
   throw new ConfigError({ field, value: shown, rule: issue.message });

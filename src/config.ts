@@ -7,6 +7,7 @@ import type { IntentOptions } from './intents/intents.ts';
 import type { KindDeclarations, KindOptions } from './intents/kind.ts';
 import type { RetentionOptions } from './retention.ts';
 import type { MaxTtlOption } from './store/port/keyspaces.ts';
+import type { RedisLinkOptions } from './store/redis/client/link-options.ts';
 import type { WorkerOptions } from './worker/worker-options.ts';
 
 /** The roles of an instance: serve the API, poll targets, run sessions. */
@@ -101,6 +102,8 @@ export interface HoldfastConfig {
    * the call returns (`always`).
    */
   sync?: 'everysec' | 'always' | undefined;
+  /** For addresses of Redis: passwords that rotate, and servers behind NAT. */
+  redis?: RedisLinkOptions | undefined;
   /** `uuid`: the id of a target must be a UUID. Default `any`: every safe id. */
   sessionIds?: TargetIds | undefined;
 

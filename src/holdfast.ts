@@ -43,6 +43,7 @@ import type { LeasePage, ReadReply } from './store/port/lease-store.ts';
 import type { CoordinationStore, Store } from './store/port/store.ts';
 import type { AdoptablePostgres } from './store/postgres/adoptable.ts';
 import type { AdoptableClient } from './store/redis/client/adoptable.ts';
+import type { RedisLinkOptions } from './store/redis/client/link-options.ts';
 import type { Runtime } from './store/runtime.ts';
 import { diagnosticsPublisher } from './telemetry/diagnostics.ts';
 import { EventLog } from './telemetry/event-log.ts';
@@ -109,6 +110,8 @@ export interface OpenOptions {
   on?: { [N in EventName]?: Listener<N> } | undefined;
   /** For `rediss:` addresses: options for `node:tls`, such as your own certificates. */
   tls?: TlsOptions | undefined;
+  /** For addresses of Redis: passwords that rotate, and servers behind NAT. */
+  redis?: RedisLinkOptions | undefined;
   clock?: Clock | undefined;
   random?: Random | undefined;
 }
@@ -147,6 +150,7 @@ const KNOWN = new Set([
   'history',
   'on',
   'tls',
+  'redis',
   'clock',
   'random',
 ]);
@@ -191,6 +195,8 @@ export async function open(
     sync: options.sync,
     maxTtls: observe ? null : maxTtls,
     tls: options.tls,
+    redis: options.redis,
+    instanceId: ownId,
     create: options.create,
   });
   const rt: Runtime = {

@@ -271,7 +271,13 @@ export type {
   AdoptablePostgres,
   AdoptablePostgresJs,
 } from './store/postgres/adoptable.ts';
-export type { MessageListener } from './store/redis/client/link.ts';
+export type { Endpoint, MessageListener } from './store/redis/client/link.ts';
+export type {
+  AskForLogin,
+  NatMap,
+  RedisLinkOptions,
+  RedisLogin,
+} from './store/redis/client/link-options.ts';
 export type * from './store/port/bound-store.ts';
 export type * from './store/port/examination.ts';
 export type * from './store/port/guard-store.ts';

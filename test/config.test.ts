@@ -9,6 +9,8 @@ import { open } from '../src/holdfast.ts';
 import { type AppOptions, createApp } from '../src/server/app.ts';
 import { FakeClock } from '../testing/fakes/fake-clock.ts';
 
+const LOGIN = { username: 'app', password: 'canary-canary' };
+
 describe('a configuration', () => {
   it('is given back as it was', () => {
     const config = defineConfig({
@@ -20,6 +22,10 @@ describe('a configuration', () => {
       prefix: 'app:',
       quarantine: 'on',
       maxTtl: { lease: '2m' },
+      redis: {
+        natMap: { '10.0.0.5:6379': { host: 'b', port: 1 } },
+        credentials: async () => LOGIN,
+      },
       sessionIds: 'uuid',
       intents: { apiLeases: 'off' },
       roles: ['api'],
@@ -76,6 +82,12 @@ describe('a configuration', () => {
     [{ tuners: 4 }, 'tuners', /Known options: store/],
     [{ store: 1 }, 'store', /it must be text/],
     [{ quarantine: 'maybe' }, 'quarantine', /'on' or 'off'/],
+    [{ redis: [] }, 'redis', /it must be an object/],
+    [{ redis: { password: 'canary' } }, 'redis.password', /Known options: credentials/],
+    [{ redis: { credentials: 'canary' } }, 'redis.credentials', /it must be a function that/],
+    [{ redis: { natMap: 'a:1' } }, 'redis.natMap', /an object such as/],
+    [{ redis: { natMap: { a: {} } } }, 'redis.natMap', /the host:port that a server announces/],
+    [{ redis: { natMap: { 'a:1': { host: 'b', port: 0 } } } }, 'redis.natMap.a:1', /1 to 65535/],
     [{ maxTtl: '1ms' }, 'maxTtl', /from 600 ms/],
     [{ maxTtl: { leese: '1m' } }, 'maxTtl.leese', /there are lease, poll, workflow/],
     [{ every: 'often' }, 'every', /'30s'/],

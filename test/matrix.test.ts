@@ -8,6 +8,9 @@ interface Nodes {
 interface Platform {
   packageFor(place: { platform: string; arch: string; isGlibc: boolean }): string;
 }
+interface Guests {
+  GUESTS: readonly { name: string; passed: RegExp }[];
+}
 interface Checks {
   CHECKS: readonly { name: string; args: readonly string[] }[];
   chosenChecks(text?: string): readonly { name: string }[];
@@ -18,6 +21,7 @@ const root = new URL('../', import.meta.url);
 const load = (path: string) => import(new URL(`scripts/matrix/${path}`, root).href);
 const { SUPPORTED, chosenVersions } = (await load('nodes.mjs')) as Nodes;
 const { packageFor } = (await load('platform.mjs')) as Platform;
+const { GUESTS } = (await load('guests.mjs')) as Guests;
 const { CHECKS, chosenChecks, countOf } = (await load('checks.mjs')) as Checks;
 
 describe('the versions of Node', () => {
@@ -48,7 +52,8 @@ describe('the versions of Node', () => {
 
 describe('what is run on each', () => {
   it('is all of it, or what was asked for', () => {
-    expect(chosenChecks()).toEqual(CHECKS);
+    expect(chosenChecks()).toEqual([...CHECKS, ...GUESTS]);
+    expect(chosenChecks('bun').map(({ name }) => name)).toEqual(['bun']);
     expect(chosenChecks('smoke,unit').map(({ name }) => name)).toEqual(['unit', 'smoke']);
     expect(() => chosenChecks('units')).toThrow(
       `no check 'units': --check takes unit, sqlite, package`,

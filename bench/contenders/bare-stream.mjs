@@ -12,6 +12,7 @@ export async function openBare(url) {
   const rt = { clock: systemClock, random: systemRandom };
   const dialer = endpointDialer('bare', { host, port: Number(port) }, {});
   const connection = new Connection(rt, dialer, {
+    role: 'bench',
     prepare: async () => {},
     onConnected: () => {},
     onDisconnected: () => {},

@@ -82,6 +82,7 @@ const OPERATION: PageGroup = {
     ['operations', 'Operations'],
     ['page', 'The dashboard'],
     ['redis', 'Redis and Valkey'],
+    ['redis-links', 'Redis connections'],
     ['postgres', 'PostgreSQL'],
     ['sqlite', 'SQLite'],
     ['moving-stores', 'Move to another store'],

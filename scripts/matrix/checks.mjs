@@ -1,3 +1,5 @@
+import { GUESTS } from './guests.mjs';
+
 /** What has to work on every Node: the tests that need nothing but it, and the package as its users have it. */
 const integration = (...names) => [
   '--project',
@@ -26,13 +28,14 @@ export const CHECKS = [
   },
 ];
 
-/** `unit,smoke` as checks; an Error where one of them is none. */
+/** `unit,jest` as checks and guests; an Error where one of them is none. */
 export function chosenChecks(text) {
-  if (text === undefined) return CHECKS;
+  const all = [...CHECKS, ...GUESTS];
+  if (text === undefined) return all;
   const names = text.split(',').map((name) => name.trim());
-  const wrong = names.find((name) => !CHECKS.some((check) => check.name === name));
-  if (wrong === undefined) return CHECKS.filter(({ name }) => names.includes(name));
-  const known = CHECKS.map(({ name }) => name).join(', ');
+  const wrong = names.find((name) => !all.some((check) => check.name === name));
+  if (wrong === undefined) return all.filter(({ name }) => names.includes(name));
+  const known = all.map(({ name }) => name).join(', ');
   throw new Error(`there is no check '${wrong}': --check takes ${known}`);
 }
 

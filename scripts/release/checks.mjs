@@ -1,10 +1,26 @@
 /** What each step does. A check gives what it found, in a few words, or throws a Failure that says what to do. */
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { lastLines, runCommand } from './command.mjs';
-import { auditVerdict, lockfileProblem, scriptProblem, versionProblem } from './facts.mjs';
+import {
+  auditVerdict,
+  leanProblem,
+  lockfileProblem,
+  scriptProblem,
+  versionProblem,
+} from './facts.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const cache = join(root, 'node_modules/.cache/holdfast-release');
@@ -29,6 +45,7 @@ export const CHECKS = {
   matrix: () => npmRun('matrix'),
   pack,
   audit,
+  lean,
   install,
 };
 
@@ -143,6 +160,40 @@ async function audit({ isOffline }) {
       `${unasked}. Ask again, or say with --offline that you release without an answer`,
     );
   return `NOT ASKED, for --offline was given: ${unasked}`;
+}
+
+/** Installed as docs/sqlite.md says for those who want nothing native, it stays small. */
+async function lean({ shared }) {
+  if (shared.tarball === undefined) await pack({ shared });
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-lean-'));
+  try {
+    writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
+    const quiet = ['--prefer-offline', '--no-audit', '--no-fund'];
+    const args = ['install', '--omit=optional', ...quiet, shared.tarball];
+    const ran = await runCommand('npm', args, { cwd: folder });
+    if (ran.code !== 0)
+      throw new Failure(`npm ${args.join(' ')} ended with ${ran.code}:\n${lastLines(ran.output)}`);
+    const files = filesBelow(join(folder, 'node_modules'));
+    const { packages } = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8'));
+    const installed = Object.entries(packages).filter(
+      ([path, { optional }]) => path !== '' && !optional,
+    );
+    const problem = leanProblem({ packages: installed.length, files });
+    if (problem !== null) throw new Failure(problem);
+    const bytes = files.reduce((sum, { size }) => sum + size, 0);
+    return `${installed.length} packages, ${(bytes / 1e6).toFixed(1)} MB, nothing native`;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function filesBelow(folder) {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => {
+      const path = join(parentPath, name);
+      return { path: relative(folder, path), size: statSync(path).size };
+    });
 }
 
 /** As a user installs it: what it depends on comes from the registry, or from npm's cache where that has it. */

@@ -41,6 +41,21 @@ export function auditVerdict(output) {
   return { verdict: 'findings', detail: `${severities}: ${names}` };
 }
 
+/** The most that an install without optional dependencies may have. */
+const MAX_LEAN_PACKAGES = 20;
+const MAX_LEAN_BYTES = 15_000_000;
+
+/** What an install without optional dependencies has too much of; null if nothing. `files`: `{ path, size }`. */
+export function leanProblem({ packages, files }) {
+  const native = files.find(({ path }) => /\.(node|so|dylib|dll)$/.test(path));
+  if (native !== undefined) return `the lean install has something native: ${native.path}`;
+  if (packages > MAX_LEAN_PACKAGES)
+    return `the lean install has ${packages} packages, and at most ${MAX_LEAN_PACKAGES} are promised`;
+  const bytes = files.reduce((sum, { size }) => sum + size, 0);
+  if (bytes <= MAX_LEAN_BYTES) return null;
+  return `the lean install has ${(bytes / 1e6).toFixed(1)} MB, and at most ${MAX_LEAN_BYTES / 1e6} are promised`;
+}
+
 function parsed(output) {
   try {
     return JSON.parse(output);

@@ -15,6 +15,10 @@ export const STEPS = [
   { name: 'pack', about: 'npm pack, then publint and attw on the tarball' },
   { name: 'audit', about: 'npm audit --omit=dev knows nothing against what is installed with it' },
   {
+    name: 'lean',
+    about: 'npm install --omit=optional of the tarball: few packages, few bytes, nothing native',
+  },
+  {
     name: 'install',
     about:
       'npm install of the tarball in an empty project, npx holdfast --version and doctor there',

@@ -31,13 +31,14 @@ export async function openWith(
   options: OpenOptions = {},
 ): Promise<Holdfast> {
   checkShared(settings);
-  const { store, prefix, quarantine, maxTtl, sync, sessionIds, kinds } = settings;
+  const { store, prefix, quarantine, maxTtl, sync, redis, sessionIds, kinds } = settings;
   const { open } = await import('../holdfast.ts');
   return open(store, {
     prefix,
     quarantine,
     maxTtl,
     sync,
+    redis,
     sessionIds,
     kinds,
     // `holdfast doctor` shows warnings. Here cron would mail them every night.

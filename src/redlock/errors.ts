@@ -1,5 +1,5 @@
-/** The errors of redlock, under the names its users catch, and one refusal of Holdfast's own. */
-import { defineError, HoldfastError } from '../core/errors.ts';
+/** The errors of redlock, under the names its users catch, and refusals of Holdfast's own. */
+import { ConfigError, defineError, HoldfastError } from '../core/errors.ts';
 import type { Attempts } from './execution.ts';
 
 /** Another lock has one of the resources, or this lock has lost it. */
@@ -16,6 +16,32 @@ export class ExecutionError extends HoldfastError {
     super(message, options);
     this.attempts = attempts;
   }
+}
+
+/** Of redlock 4: could not lock, extend or unlock. `cause` says why. */
+export class LockError extends HoldfastError {
+  readonly code = 'LOCK_FAILED';
+  readonly attempts: number;
+
+  constructor(message: string, attempts: number, options?: ErrorOptions) {
+    super(message, options);
+    this.attempts = attempts;
+  }
+}
+
+/** A call of redlock 4 that is not there. */
+export class CallNotOfferedError extends defineError(
+  'CALL_NOT_OFFERED',
+  'invalid',
+)<{ call: string; instead: string }>(
+  ({ call, instead }) => `${call} of redlock 4 is not offered: ${instead}.`,
+) {}
+
+/** An invalid argument. The message is redlock's own sentence: programs compare with it. */
+export function invalidArgument(field: string, value: unknown, sentence: string): ConfigError {
+  const error = new ConfigError({ field, value, rule: sentence });
+  error.message = sentence;
+  return error;
 }
 
 /** Several clients were given: a majority of independent servers is not offered. */

@@ -18,6 +18,11 @@ export function resourcesOf(resources: unknown): string[] {
   });
 }
 
+/** The resource of a key that `keyOf` made. */
+export function resourceOf(key: string): string {
+  return decodeURIComponent(key);
+}
+
 /** The key of a resource's lease, with forbidden characters percent-encoded. Keys are unique. */
 export function keyOf(resource: string): string {
   return resource.replace(ENCODED, (sign) => encodeURIComponent(sign));

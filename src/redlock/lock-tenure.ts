@@ -15,6 +15,7 @@ import type { Clock, Timer } from '../core/clock.ts';
 import type { LeaseSet } from '../lease/lease.ts';
 import type { ReleaseResult } from '../lease/release.ts';
 import { ExecutionError } from './errors.ts';
+import { reasonOf } from './reasons.ts';
 import type { LockTimings } from './settings.ts';
 
 /** An `AbortSignal` with redlock's `error`, which is its `reason` too. */
@@ -126,9 +127,10 @@ export class LockTenure {
     if (this.#state !== 'held') return;
     this.#state = 'over';
     this.#timer?.cancel();
-    const why = cause instanceof Error ? cause.message : String(cause);
     const names = this.resources.map((resource) => `'${resource}'`).join(', ');
-    const error = new ExecutionError(`The lock of ${names} is over: ${why}`, [], { cause });
+    const error = new ExecutionError(`The lock of ${names} is over: ${reasonOf(cause)}`, [], {
+      cause,
+    });
     this.signal.error = error;
     this.#controller.abort(error);
   }

@@ -8,16 +8,23 @@ import { type Clock, systemClock } from '../core/clock.ts';
 import { ClosedError, ConfigError, LeaseHeldError, StoreQuarantinedError } from '../core/errors.ts';
 import { checkKnown } from '../core/options.ts';
 import { type Random, systemRandom } from '../core/random.ts';
-import { Holdfast, type OpenOptions, open } from '../holdfast.ts';
+import { Holdfast, type OpenOptions } from '../holdfast.ts';
 import { LeaseSet } from '../lease/lease.ts';
 import type { AcquireOptions } from '../lease/options.ts';
 import { refusalError } from '../lease/refusal-error.ts';
-import { clientsOf, prefixOf, quitClient, type RedlockClient } from './client.ts';
-import { ExecutionError, QuorumNotOfferedError, ResourceLockedError } from './errors.ts';
+import { clientsOf, quitClient, type RedlockClient } from './client.ts';
+import {
+  ExecutionError,
+  invalidArgument,
+  QuorumNotOfferedError,
+  ResourceLockedError,
+} from './errors.ts';
 import { type ExecutionResult, type ExecutionStats, voteAgainst, voteFor } from './execution.ts';
+import { checkEvent, refuseFormerCalls, refuseFormerField } from './former-calls.ts';
 import { keyOf, resourcesOf } from './keys.ts';
 import { isSpent, Lock, spend, tenureOf } from './lock.ts';
 import { LockTenure, type RedlockAbortSignal } from './lock-tenure.ts';
+import { reasonOf } from './reasons.ts';
 import {
   checkDuration,
   checkThreshold,
@@ -28,6 +35,7 @@ import {
   settingsOf,
   timingsOf,
 } from './settings.ts';
+import { type SharedHoldfast, sharedHoldfast } from './shared-holdfast.ts';
 
 /** The second argument of a `using` routine. */
 export interface RedlockUsingContext {
@@ -43,22 +51,15 @@ const MAX_WAIT_MS = 3_600_000;
 /** A lock or an error keeps the last attempts, up to this number. */
 const MAX_ATTEMPTS = 100;
 const UNCONFIRMED = 'The store did not confirm the extension; the lock expires as before.';
-/** What `wait` of Holdfast's messages is in redlock's settings. */
-const WAIT = 'Here the wait is about retryCount × retryDelay.';
-const CI =
-  "In CI, where no lock from before can exist, pass { quarantine: 'off' } as the third argument.";
-const WINDOW = 'The operation was unable to achieve a quorum during its retry window.';
+export const WINDOW = 'The operation was unable to achieve a quorum during its retry window.';
 
 export class Redlock extends EventEmitter {
   readonly clients: Set<RedlockClient>;
   readonly settings: Settings;
   readonly #client: RedlockClient;
-  readonly #options: OpenOptions;
   readonly #clock: Clock;
   readonly #random: Random;
-  /** Running routines of `using`, by the value of their lock. */
-  readonly #routines = new Map<string, { key: string; extensions: number }>();
-  #opening: Promise<Holdfast> | null = null;
+  readonly #shared: SharedHoldfast;
   #quitting: Promise<void> | null = null;
 
   /** `clients`: an ioredis or node-redis client, an address or a Holdfast. `options`: of `open`. */
@@ -70,17 +71,18 @@ export class Redlock extends EventEmitter {
     super();
     // As with redlock, an `error` event without a listener does not end the process.
     this.on('error', () => {});
+    this.on('newListener', checkEvent);
     this.clients = clientsOf(clients);
     const [client] = this.clients;
     if (client === undefined) {
-      const rule = 'Redlock must be instantiated with at least one redis client.';
-      throw new ConfigError({ field: 'clients', value: clients, rule });
+      const sentence = 'Redlock must be instantiated with at least one redis client.';
+      throw invalidArgument('clients', clients, sentence);
     }
     if (this.clients.size > 1) throw new QuorumNotOfferedError({ clients: this.clients.size });
     checkOptions(client, options);
     this.settings = settingsOf(settings);
     this.#client = client;
-    this.#options = options;
+    this.#shared = sharedHoldfast(client, options);
     this.#clock = options.clock ?? systemClock;
     this.#random = options.random ?? systemRandom;
   }
@@ -168,32 +170,13 @@ export class Redlock extends EventEmitter {
   }
 
   async #quit(): Promise<void> {
-    const client = this.#client;
-    const opening = client instanceof Holdfast ? client : this.#opening?.catch(() => null);
-    const holdfast = await opening;
-    await holdfast?.close(this.#routines.size === 0 ? { within: 0 } : {});
-    await quitClient(client);
+    await this.#shared.close(this.#shared.routines.size === 0 ? { within: 0 } : {});
+    await quitClient(this.#client);
   }
 
-  /** Opened on first use. After a failure the next call tries again. */
   #open(): Promise<Holdfast> {
     if (this.#quitting !== null) return Promise.reject(new ClosedError({ operation: 'acquire' }));
-    this.#opening ??= this.#openHoldfast().catch((error) => {
-      this.#opening = null;
-      throw error;
-    });
-    return this.#opening;
-  }
-
-  async #openHoldfast(): Promise<Holdfast> {
-    const client = this.#client;
-    const options = { ...prefixOf(client), ...this.#options };
-    const holdfast = client instanceof Holdfast ? client : await open(client, options);
-    holdfast.on('lease.extended', ({ key, holder }) => {
-      const routine = this.#routines.get(holder);
-      if (routine?.key === key) routine.extensions++;
-    });
-    return holdfast;
+    return this.#shared.open();
   }
 
   /** Tries until granted, or until the retry window ends. Waits while a resource is held. */
@@ -217,10 +200,10 @@ export class Redlock extends EventEmitter {
         attempts.push(voteFor(this.#client));
         return { tenure: new LockTenure(clock, leases, names, value), attempts };
       } catch (error) {
-        if (error instanceof ConfigError) throw error;
+        if (error instanceof ConfigError) throw refusedArgument(error);
         addAttempt(attempts, this.#voteAgainst(asVote(error, names.length)));
         if (error instanceof ClosedError || leftMs() === 0)
-          throw this.#failed(attempts, refusalOf(error), error);
+          throw this.#failed(attempts, reasonOf(error), error);
         // `acquire` has waited already.
         if (error instanceof LeaseHeldError || error instanceof StoreQuarantinedError) continue;
         await clock.sleep(Math.min(leftMs(), retryPauseMs(settings, this.#random)));
@@ -254,7 +237,7 @@ export class Redlock extends EventEmitter {
 
   async #run<T>(tenure: LockTenure, lock: Lock, routine: Routine<T>): Promise<T> {
     const count = { key: keyOf(tenure.resources[0] ?? ''), extensions: 0 };
-    this.#routines.set(tenure.value, count);
+    this.#shared.routines.set(tenure.value, count);
     const context = {
       lock,
       get extensions() {
@@ -269,7 +252,7 @@ export class Redlock extends EventEmitter {
     } finally {
       // The lock covered the work to its end. If the release fails, the key expires.
       if (!tenure.isReleased) await this.release(lock).catch(() => {});
-      this.#routines.delete(tenure.value);
+      this.#shared.routines.delete(tenure.value);
     }
   }
 
@@ -282,6 +265,16 @@ export class Redlock extends EventEmitter {
     return new ExecutionError(`${WINDOW} ${why}`, attempts, { cause });
   }
 }
+
+refuseFormerCalls(Redlock.prototype, [
+  'lock',
+  'lockWithOptions',
+  'acquireWithOptions',
+  'unlock',
+  'disposer',
+]);
+refuseFormerCalls(Lock.prototype, ['unlock']);
+refuseFormerField(Redlock, 'LockError', 'catch ExecutionError');
 
 async function acquireLeases(
   holdfast: Holdfast,
@@ -296,9 +289,23 @@ async function acquireLeases(
   return new LeaseSet([result.lease]);
 }
 
+/** What the settings of a lock are called here. */
+function refusedArgument(error: ConfigError): ConfigError {
+  const { field, value } = error;
+  if (field !== 'ttl') return error;
+  const rule =
+    "it is longer than a lock may last. Extend shorter locks, or pass { maxTtl: '2m' } as the third argument in every process";
+  return new ConfigError({ field: 'duration', value, rule }, { cause: error });
+}
+
 /** `open` checks the other options. */
 function checkOptions(client: RedlockClient, options: object): void {
   if (client instanceof Holdfast) checkKnown(options, new Set(['clock', 'random']));
+  checkNoScript(options);
+}
+
+/** Scripts of the user's own, which redlock would run. */
+export function checkNoScript(options: object): void {
   const script = Object.keys(options).find((name) => name.endsWith('Script'));
   if (script === undefined) return;
   const rule = 'Holdfast has no scripts to replace; the third argument takes the options of open';
@@ -308,20 +315,13 @@ function checkOptions(client: RedlockClient, options: object): void {
 /** redlock's words, and then why: programs match the beginning. */
 function appliedTo(count: number, of: number, cause?: Error): ResourceLockedError {
   const applied = `The operation was applied to: ${count} of the ${of} requested resources.`;
-  const message = cause === undefined ? applied : `${applied} ${cause.message}`;
+  const message = cause === undefined ? applied : `${applied} ${reasonOf(cause)}`;
   return new ResourceLockedError(message, { cause });
 }
 
 function asVote(error: unknown, of: number): Error {
   if (error instanceof LeaseHeldError) return appliedTo(0, of, error);
   return error instanceof Error ? error : new Error(String(error));
-}
-
-/** The message of a failed acquire, with the settings that redlock's users know. */
-function refusalOf(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
-  if (error instanceof StoreQuarantinedError) return `${message} ${WAIT} ${CI}`;
-  return error instanceof LeaseHeldError ? `${message} ${WAIT}` : message;
 }
 
 function addAttempt(attempts: Promise<ExecutionStats>[], attempt: Promise<ExecutionStats>): void {

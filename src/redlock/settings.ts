@@ -7,6 +7,7 @@ import { ConfigError } from '../core/errors.ts';
 import type { Random } from '../core/random.ts';
 import type { AcquireOptions } from '../lease/options.ts';
 import { SHORTEST_TTL_MS } from '../store/port/keyspaces.ts';
+import { invalidArgument } from './errors.ts';
 
 export interface Settings {
   /** Allowed clock drift as a share of the duration: the lock expires here that much earlier. */
@@ -59,8 +60,7 @@ export function settingsOf(settings: Partial<Settings>, below: Settings = DEFAUL
 
 export function checkDuration(duration: unknown): asserts duration is number {
   if (Number.isInteger(duration) && (duration as number) > 0) return;
-  const rule = 'Duration must be an integer value in milliseconds.';
-  throw new ConfigError({ field: 'duration', value: duration, rule });
+  throw invalidArgument('duration', duration, 'Duration must be an integer value in milliseconds.');
 }
 
 /** The average sum of redlock's pauses. */
@@ -103,10 +103,11 @@ export function timingsOf(duration: number, settings: Settings, threshold = 0): 
 /** redlock's own condition: there must be time for an extension. */
 export function checkThreshold(durationMs: number, { automaticExtensionThreshold }: Settings) {
   if (automaticExtensionThreshold <= durationMs - 100) return;
-  const rule =
-    'A lock `duration` must be at least 100ms greater than the `automaticExtensionThreshold` setting. ' +
-    `That is ${automaticExtensionThreshold} ms.`;
-  throw new ConfigError({ field: 'duration', value: durationMs, rule });
+  throw invalidArgument(
+    'duration',
+    durationMs,
+    'A lock `duration` must be at least 100ms greater than the `automaticExtensionThreshold` setting.',
+  );
 }
 
 function isSpan(value: number): boolean {

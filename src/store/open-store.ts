@@ -10,6 +10,7 @@ import type { MaxTtls } from './port/keyspaces.ts';
 import type { CoordinationStore, Store } from './port/store.ts';
 import { type AdoptablePostgres, isAdoptablePostgres } from './postgres/adoptable.ts';
 import { type AdoptableClient, isAdoptable } from './redis/client/adoptable.ts';
+import type { RedisLinkOptions } from './redis/client/link-options.ts';
 
 export interface OpenStoreOptions {
   readonly clock: Clock;
@@ -24,11 +25,14 @@ export interface OpenStoreOptions {
   /** For a copy alone: also a store with an unfinished copy. */
   readonly unfinished?: boolean | undefined;
   readonly tls?: TlsOptions | undefined;
+  readonly redis?: RedisLinkOptions | undefined;
+  /** The instance, for the names of its connections in the server's list of clients. */
+  readonly instanceId?: string | undefined;
 }
 
 const RULE =
   "a store is 'sqlite:path', 'memory:', 'redis://host:port' (rediss:// for TLS), 'redis+sentinel://host:port,…/name', " +
-  "'redis+cluster://host:port,…', 'postgres://host:port/database', a client of node-redis, ioredis, pg, postgres or PGlite, a store already made, " +
+  "'redis+cluster://host:port,…', 'redis+unix:///path', 'postgres://host:port/database', a client of node-redis, ioredis, pg, postgres or PGlite, a store already made, " +
   'or nothing: then it is the file .holdfast/holdfast.db of this folder or the nearest above';
 
 /**
@@ -41,6 +45,7 @@ export async function openStore(
   options: OpenStoreOptions,
 ): Promise<{ store: Store; owned: boolean }> {
   checkSyncs(store, options);
+  checkRedis(store, options);
   if (typeof store === 'object' && store !== null && 'leases' in store)
     return { store: offersWork(store) ? store : coordinationOnly(store), owned: false };
   if (store === undefined) return { store: await openDefaultFile(options), owned: true };
@@ -51,7 +56,7 @@ export async function openStore(
     const { openSqliteStore } = await import('./sqlite/sqlite-store.ts');
     return { store: await openSqliteStore(pathOf(store), options), owned: true };
   }
-  if (isAdoptable(store) || (typeof store === 'string' && /^rediss?(\+[a-z]+)?:/.test(store))) {
+  if (isRedis(store)) {
     const { openRedisStore } = await import('./redis/redis-store.ts');
     return { store: await openRedisStore(store, options), owned: true };
   }
@@ -71,6 +76,18 @@ function checkSyncs(store: unknown, { sync }: OpenStoreOptions): void {
   const rule =
     "it is for SQLite; on Redis, 'appendfsync' of the server decides; on PostgreSQL, every write is on the disk before the call returns";
   throw new ConfigError({ field: 'sync', value: sync, rule });
+}
+
+/** An address map or a password for a store that is none would be forgotten without a word. */
+function checkRedis(store: unknown, { redis }: OpenStoreOptions): void {
+  if (redis === undefined || isRedis(store)) return;
+  throw new ConfigError({ field: 'redis', value: redis, rule: 'it is for a store on Redis' });
+}
+
+/** Whether a store is the address of a Redis, or a client of one. */
+export function isRedis(store: unknown): store is string | AdoptableClient {
+  if (typeof store === 'string') return /^(unix|rediss?(\+[a-z]+)?):/.test(store);
+  return isAdoptable(store);
 }
 
 async function openDefaultFile(options: OpenStoreOptions): Promise<Store> {

@@ -47,11 +47,28 @@ export const client = new HoldfastClient({ url: 'http://localhost:4747', token: 
 export const isOurs = (error: unknown): boolean => error instanceof HoldfastApiError;
 `;
 
+const OF_REDLOCK_4 = `
+import Redlock, { Lock, LockError } from 'holdfast/redlock4';
+
+export async function use(): Promise<number> {
+  const redlock = new Redlock(['redis://localhost'], { retryCount: 1 });
+  redlock.on('clientError', (error: Error) => console.log(error.message));
+  const lock: Lock = await redlock.lock(['a', 'b'], 5_000);
+  redlock.lock('c', 5_000, (error, other) => console.log(error instanceof LockError, other?.fence));
+  await lock.unlock();
+  return lock.expiration;
+}
+`;
+
 const FROM_COMMONJS = `
 import holdfast = require('holdfast');
+import Redlock = require('holdfast/redlock');
 import server = require('holdfast/server');
 
 const opened: Promise<holdfast.Holdfast> = holdfast.open('memory:');
+const redlock = new Redlock(['memory:'], { retryCount: 0 });
+redlock.on('error', (error: unknown) => failed(error));
+const failed = (error: unknown): boolean => error instanceof Redlock.ExecutionError;
 export = opened.then((it) => server.createApp(it));
 `;
 
@@ -85,6 +102,21 @@ describe.concurrent('the types, in a strict project without optional peers', () 
     const files = { 'use.mts': EVERYTHING, 'use.cts': FROM_COMMONJS };
     expect(await check(consumer, options, files)).toBe('');
   });
+
+  it(
+    "are found by those who resolve as old Node did: 'main', 'types' and 'typesVersions'",
+    SLOW,
+    async () => {
+      const consumer = new Consumer({ others: ['@types/node'] });
+      // TypeScript 6 wants to be told that this is known to be old.
+      const old = { moduleResolution: 'node10', ignoreDeprecations: '6.0', esModuleInterop: true };
+      // The types of hono and zod are found through their `exports` alone.
+      const lenient = { skipLibCheck: true, verbatimModuleSyntax: false, isolatedModules: false };
+      const options = { ...onNode, module: 'commonjs', ...old, ...lenient };
+      const files = { 'use.ts': EVERYTHING, 'four.ts': OF_REDLOCK_4 };
+      expect(await check(consumer, options, files)).toBe('');
+    },
+  );
 
   it('are right for bundlers', SLOW, async () => {
     const consumer = new Consumer({ others: ['@types/node'] });

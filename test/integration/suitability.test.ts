@@ -90,7 +90,7 @@ const LEAST_RIGHTS =
   '~* &signal:* +ping +info +time +eval +evalsha +publish +subscribe +unsubscribe +scan +get +mget +set +del +exists ' +
   '+pexpire +persist +pttl +sadd +srem +smembers +scard +zadd +zrem +zpopmin +zcard +zrange +zrevrange +zrangebyscore ' +
   '+zrangebylex +zscore +zremrangebyrank +hget +hset +hsetnx +hmget +hgetall +hdel +hkeys +hvals +hlen +rpush +lpop ' +
-  '+lindex +lrange +lrem +xadd +xdel +xlen +xtrim +xrange +xrevrange +xinfo|stream';
+  '+lindex +lrange +lrem +xadd +xdel +xlen +xtrim +xrange +xrevrange +xinfo|stream +client|setname';
 
 /** What docs/redis.md tells an administrator to grant. */
 function documentedRights(): { rights: string; withPrefix: string } {

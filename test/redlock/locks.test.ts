@@ -17,7 +17,9 @@ describe('a lock', () => {
     expect(error.message).toMatch(
       /^The operation was unable to achieve a quorum during its retry window\. /,
     );
-    expect(error.message).toContain(`${lock.value} holds it with fence ${lock.fence}`);
+    expect(error.message).toContain(
+      `The resource 'r' is locked by ${lock.value} with fence ${lock.fence} for `,
+    );
     expect(error.cause).toBeInstanceOf(LeaseHeldError);
     const [stats] = await Promise.all(error.attempts);
     expect(stats).toMatchObject({ membershipSize: 1, quorumSize: 1, votesFor: new Set() });
@@ -26,7 +28,7 @@ describe('a lock', () => {
     expect(b.errors).toMatchObject([{ name: 'ResourceLockedError', code: 'RESOURCE_LOCKED' }]);
     expect(b.errors[0]).toBeInstanceOf(ResourceLockedError);
     expect(b.errors[0]?.message).toMatch(
-      /^The operation was applied to: 0 of the 1 requested resources\. .* holds it with fence /,
+      /^The operation was applied to: 0 of the 1 requested resources\. The resource 'r' is locked by /,
     );
   });
 
@@ -37,7 +39,7 @@ describe('a lock', () => {
     store.leases.acquire = async (requests) => requests.map(() => ({ kind: 'busy', ...busy }));
     const error = await failure<ExecutionError>(redlock.acquire(['r'], 5_000));
     expect(error.cause).toMatchObject({ code: 'STORE_QUARANTINED', expiresInMs: 20_000 });
-    expect(error.message).toContain('Here the wait is about retryCount × retryDelay.');
+    expect(error.message).toContain('Raise retryCount or retryDelay to wait longer.');
     expect(error.message).toContain("pass { quarantine: 'off' } as the third argument");
     expect(errors).toEqual([error.cause]);
   });

@@ -28,6 +28,7 @@ class Setup {
     };
     const rt = { clock: this.clock, random: seededRandom(1) };
     this.connection = new Connection(rt, dialer, {
+      role: 'leases',
       prepare: async () => {},
       onConnected: () => {},
       onDisconnected: (why) => this.dropped.push(why),

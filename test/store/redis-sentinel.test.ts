@@ -75,7 +75,7 @@ function sentinel(said: () => Said): Promise<Stand> {
 async function dial(sentinels: readonly Stand[], clock: FakeClock, count = 1) {
   const endpoints = sentinels.map(({ port }) => ({ host: '127.0.0.1', port }));
   const about = { kind: 'sentinel', name: 'redis+sentinel://stand', primaryName: 'main' } as const;
-  const address = { ...about, endpoints, credentials: {}, sentinelCredentials: {} };
+  const address = { ...about, endpoints, socketPath: '', credentials: {}, sentinelCredentials: {} };
   const dialer = sentinelDialer(address, clock);
   const ends: string[] = [];
   const links: Link[] = [];

@@ -1,5 +1,6 @@
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import { type Clock, systemClock } from '../../core/clock.ts';
+import { ConfigError } from '../../core/errors.ts';
 import { Emitter } from '../../core/events.ts';
 import { checkSwitch } from '../../core/options.ts';
 import { type Random, systemRandom } from '../../core/random.ts';
@@ -11,6 +12,7 @@ import { parseAddress, type RedisAddress } from './client/address.ts';
 import { adopt } from './client/adopt.ts';
 import type { AdoptableClient } from './client/adoptable.ts';
 import { type Dialer, endpointDialer } from './client/link.ts';
+import type { RedisLinkOptions } from './client/link-options.ts';
 import { keysOf } from './keys.ts';
 import { ExaminationHistory, type StoreContext } from './quarantine.ts';
 import { ClusterClient } from './topology/cluster-client.ts';
@@ -55,6 +57,10 @@ export interface RedisStoreOptions {
   unfinished?: boolean | undefined;
   /** For rediss URLs: what `node:tls` needs beyond the host's own certificates. */
   tls?: TlsOptions | undefined;
+  /** For URLs: how to reach the servers. */
+  redis?: RedisLinkOptions | undefined;
+  /** The instance, for the names of its connections in CLIENT LIST. */
+  instanceId?: string | undefined;
   clock?: Clock;
   random?: Random;
   events?: Emitter;
@@ -66,6 +72,8 @@ export interface RedisStoreOptions {
 }
 
 const EXAMINE_TIMEOUT_MS = 5_000;
+const ADOPTED_RULE =
+  'it is for a URL. A client brings its own credentials and addresses: pass them to the client';
 
 /**
  * Redis 6.2 or later, or Valkey: by its URL (one server, sentinels or a Cluster), or through a
@@ -75,13 +83,13 @@ export async function openRedisStore(
   from: string | AdoptableClient,
   options: RedisStoreOptions = {},
 ): Promise<Store> {
-  return openOn(options, (rt, context) => serversFor(rt, context, from, options.tls));
+  return openOn(options, (rt, context) => serversFor(rt, context, from, options));
 }
 
 /** As above, over the links of another dialer. For the simulator, which has its own network. */
 export async function openRedisStoreOn(
   dialer: Dialer,
-  options: Omit<RedisStoreOptions, 'tls'> = {},
+  options: Omit<RedisStoreOptions, 'tls' | 'redis' | 'instanceId'> = {},
 ): Promise<Store> {
   return openOn(options, (rt, context) => singleServer(rt, context, dialer));
 }
@@ -141,19 +149,30 @@ function serversFor(
   rt: BaseRuntime,
   context: StoreContext,
   from: string | AdoptableClient,
-  tls: TlsOptions | undefined,
+  { tls, redis, instanceId }: RedisStoreOptions,
 ): Servers {
-  if (typeof from !== 'string') return singleServer(rt, context, adopt(from, rt.clock));
-  const address = parseAddress(from, tls);
+  const clientName = instanceId === undefined ? undefined : clientNameOf(instanceId);
+  if (typeof from !== 'string') {
+    if (redis !== undefined)
+      throw new ConfigError({ field: 'redis', value: redis, rule: ADOPTED_RULE });
+    return singleServer(rt, context, adopt(from, rt.clock, clientName));
+  }
+  const address = parseAddress(from, { tls, link: redis, clientName });
   if (address.kind === 'cluster') return new ClusterClient(rt, address, context);
   return singleServer(rt, context, dialerFor(rt, address));
 }
 
 function dialerFor({ clock }: BaseRuntime, address: RedisAddress): Dialer {
   if (address.kind === 'sentinel') return sentinelDialer(address, clock);
-  const [endpoint] = address.endpoints;
+  const { socketPath } = address;
+  const [endpoint] = socketPath === '' ? address.endpoints : [{ path: socketPath }];
   if (endpoint === undefined) throw new TypeError('an address has an endpoint');
   return endpointDialer(address.name, endpoint, address.credentials);
+}
+
+/** Redis refuses spaces and control characters in a name. */
+function clientNameOf(instanceId: string): string {
+  return `holdfast:${instanceId.replace(/[^!-~]/g, '_')}`;
 }
 
 function singleServer(rt: BaseRuntime, context: StoreContext, dialer: Dialer): Servers {

@@ -2,7 +2,7 @@ import { systemClock } from '../../../core/clock.ts';
 import { ConfigError, StoreUnreachableError } from '../../../core/errors.ts';
 import { Emitter } from '../../../core/events.ts';
 import { systemRandom } from '../../../core/random.ts';
-import { openStore } from '../../../store/open-store.ts';
+import { isRedis, openStore } from '../../../store/open-store.ts';
 import type { Store } from '../../../store/port/store.ts';
 import { type CopyProgress, type CopyReport, copyStore } from '../../../store/store-copy.ts';
 import type { Context } from '../../context.ts';
@@ -78,7 +78,7 @@ async function opened(address: string, { prefix, create }: OpenedAs): Promise<St
     events: quietEvents(),
     prefix,
     maxTtls: null,
-    create: create && !/^rediss?(\+[a-z]+)?:/.test(address),
+    create: create && !isRedis(address),
     unfinished: create,
     ...(create && isSqlite && { sync: 'always' }),
   });

@@ -8,8 +8,17 @@ import type {
   AdoptableNodeRedis,
   NodeRedisClient,
 } from './adoptable.ts';
-import type { Attempt, Deadline, Dialer, Endpoint, Link, MessageListener } from './link.ts';
-import { connectOrDestroy, reset, TOO_LATE, UnsentError } from './socket-connection.ts';
+import type {
+  Attempt,
+  Credentials,
+  Deadline,
+  Dialer,
+  Endpoint,
+  Link,
+  MessageListener,
+  UnixSocket,
+} from './link.ts';
+import { connectOrDestroy, nameLink, reset, TOO_LATE, UnsentError } from './socket-connection.ts';
 
 const RULE =
   "it must be the client of node-redis 5 or later or of ioredis 5 or later, for one server or with sentinels; for a Cluster open 'redis+cluster://host:port,…'";
@@ -19,15 +28,22 @@ const RULE =
  * Lease commands go over connections of their own, because a client that queues, reconnects or
  * resends would run them late.
  */
-export function adopt(client: AdoptableClient, clock: Clock): Dialer {
+export function adopt(client: AdoptableClient, clock: Clock, clientName?: string): Dialer {
+  const naming = clientName === undefined ? {} : { clientName };
+  const named = (dial: Dialer['dial']) => async (attempt: Attempt) => {
+    const link = await dial(attempt);
+    nameLink(link, naming, attempt);
+    return link;
+  };
   if (isIoredis(client)) {
     const name = ioredisName(client.options);
-    const dialer: Dialer = { name, dial: (attempt) => dialIoredis(client, attempt) };
-    const sentinels = sentinelsOf(client.options);
+    const dialer: Dialer = { name, dial: named((attempt) => dialIoredis(client, attempt)) };
+    const sentinels = sentinelsOf(client.options, naming);
     return sentinels === null ? dialer : watchedDialer(dialer, sentinels, clock);
   }
   if (isNodeRedis(client)) {
-    return { name: nodeRedisName(client), dial: (attempt) => dialNodeRedis(client, attempt) };
+    const name = nodeRedisName(client);
+    return { name, dial: named((attempt) => dialNodeRedis(client, attempt)) };
   }
   throw new ConfigError({ field: 'store', value: client, rule: RULE });
 }
@@ -166,11 +182,18 @@ async function dialIoredis(client: AdoptableIoredis, attempt: Attempt): Promise<
     why = error.message || error.name;
     attempt.onEnd(why);
   });
-  own.on('close', () => attempt.onEnd(why));
+  let isOver = false;
+  own.on('close', () => {
+    isOver = true;
+    attempt.onEnd(why);
+  });
   own.on('message', (channel: string, message: string) =>
     listeners.get(channel)?.(message, channel),
   );
   const destroy = () => {
+    // ioredis would wait for the end of a closed socket, and keep the process alive for 2 s.
+    if (isOver) return;
+    isOver = true;
     if (own.stream) reset(own.stream);
     own.disconnect();
   };
@@ -199,7 +222,10 @@ async function dialIoredis(client: AdoptableIoredis, attempt: Attempt): Promise<
 }
 
 /** Where an ioredis client finds its sentinels, or null where it has none. */
-function sentinelsOf(options: object): SentinelAddress | null {
+function sentinelsOf(
+  options: object,
+  naming: Pick<Credentials, 'clientName'>,
+): SentinelAddress | null {
   const { sentinels, name, sentinelUsername, sentinelPassword, sentinelTLS } = options as {
     sentinels?: readonly { host?: string; port?: number }[] | null;
     name?: string;
@@ -212,6 +238,7 @@ function sentinelsOf(options: object): SentinelAddress | null {
     endpoints: sentinels.map(({ host = 'localhost', port = 26_379 }) => ({ host, port })),
     primaryName: name ?? '',
     sentinelCredentials: {
+      ...naming,
       ...(sentinelUsername && { username: sentinelUsername }),
       ...(sentinelPassword && { password: sentinelPassword }),
       ...(sentinelTLS && { tls: sentinelTLS }),
@@ -220,22 +247,26 @@ function sentinelsOf(options: object): SentinelAddress | null {
 }
 
 function nodeRedisName({ options }: AdoptableNodeRedis): string {
-  const { host = 'localhost', port = 6379 } = (options?.socket ?? {}) as Partial<Endpoint>;
-  return `redis://${host}:${port}`;
+  const socket: Partial<Endpoint & UnixSocket> = options?.socket ?? {};
+  const { host = 'localhost', port = 6379, path } = socket;
+  return path !== undefined ? `redis+unix://${path}` : `redis://${host}:${port}`;
 }
 
 function ioredisName(options: object): string {
   const {
     host = '',
     port = 6379,
+    path,
     sentinels,
     name,
   } = options as {
     host?: string;
     port?: number;
+    path?: string | null;
     sentinels?: readonly { host?: string; port?: number }[] | null;
     name?: string;
   };
+  if (!sentinels?.length && path) return `redis+unix://${path}`;
   if (!sentinels?.length) return `redis://${host || 'localhost'}:${port}`;
   const hosts = sentinels.map((each) => `${each.host ?? 'localhost'}:${each.port ?? 26379}`);
   return `redis+sentinel://${hosts.join(',')}/${name ?? ''}`;

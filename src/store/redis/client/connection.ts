@@ -39,6 +39,8 @@ const RECONNECT_PAUSES = { minMs: 50, maxMs: 1_000 };
 
 /** The owner of a connection. */
 export interface ConnectionHooks {
+  /** What the connection is for, as CLIENT LIST shows it. */
+  readonly role: string;
   /**
    * Why an attempt to reconnect is pointless now, or null if it is worth it. Called before each.
    */
@@ -295,7 +297,8 @@ export class Connection {
       if (link !== null) this.#discard(link, why);
     };
     try {
-      link = await this.#dialer.dial({ timeoutMs, signal: attempt.signal, onEnd });
+      const { role } = this.#hooks;
+      link = await this.#dialer.dial({ timeoutMs, signal: attempt.signal, role, onEnd });
       attempt.signal.addEventListener('abort', link.destroy);
       await this.#hooks.prepare(link);
       if (ended !== null) throw new Error(ended);

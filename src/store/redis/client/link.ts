@@ -1,5 +1,6 @@
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import type { Clock } from '../../../core/clock.ts';
+import { type NatMap, type RedisLogin, reachedAt } from './link-options.ts';
 import { dialSocket } from './socket-connection.ts';
 
 /**
@@ -30,6 +31,8 @@ export interface Attempt {
   readonly timeoutMs: number;
   /** Ends the attempt, and nothing but the attempt. */
   readonly signal: AbortSignal;
+  /** What the connection is for, as CLIENT LIST shows it: `leases`, `data`, `hints`, … */
+  readonly role?: string;
   /** Called when the link has ended, or could not be made. May be called more than once. */
   onEnd(why: string): void;
 }
@@ -46,6 +49,11 @@ export interface Endpoint {
   readonly port: number;
 }
 
+/** The path of a server's socket on this host. */
+export interface UnixSocket {
+  readonly path: string;
+}
+
 /** How to authenticate. */
 export interface Credentials {
   readonly username?: string;
@@ -53,11 +61,34 @@ export interface Credentials {
   readonly database?: number;
   /** Present where the connection is to be encrypted. */
   readonly tls?: TlsOptions;
+  /** Called before each connection, where passwords rotate. */
+  readonly ask?: () => Promise<RedisLogin>;
+  /** The beginning of each connection's name in CLIENT LIST. */
+  readonly clientName?: string;
 }
 
-/** Dials one address. */
-export function endpointDialer(name: string, at: Endpoint, credentials: Credentials): Dialer {
+/** How to reach servers by the addresses that they announce. */
+export interface Access {
+  readonly credentials: Credentials;
+  readonly natMap?: NatMap | undefined;
+}
+
+/** Dials one server. */
+export function endpointDialer(
+  name: string,
+  at: Endpoint | UnixSocket,
+  credentials: Credentials,
+): Dialer {
   return { name, dial: (attempt) => dialSocket(at, credentials, attempt) };
+}
+
+/** Dials the server that announces an address. */
+export function announcedDialer(name: string, address: string, access: Access): Dialer {
+  return {
+    name,
+    dial: async (attempt) =>
+      dialSocket(reachedAt(address, access.natMap), access.credentials, attempt),
+  };
 }
 
 export interface TimeLimit {
@@ -85,7 +116,12 @@ export async function briefly<T>(
   const end = () => over.abort(signal.reason);
   signal.addEventListener('abort', end);
   if (signal.aborted) end();
-  const attempt = { timeoutMs: Math.ceil(timeoutMs), signal: over.signal, onEnd: () => {} };
+  const attempt = {
+    timeoutMs: Math.ceil(timeoutMs),
+    signal: over.signal,
+    role: 'topology',
+    onEnd: () => {},
+  };
   try {
     return await use(attempt, () => isLate);
   } finally {
@@ -97,12 +133,8 @@ export async function briefly<T>(
 }
 
 /** Makes a link for a few commands. The attempt's signal ends it even after it was made. */
-export async function dialBriefly(
-  endpoint: Endpoint,
-  credentials: Credentials,
-  attempt: Attempt,
-): Promise<Link> {
-  const link = await dialSocket(endpoint, credentials, attempt);
+export async function dialBriefly(dialer: Pick<Dialer, 'dial'>, attempt: Attempt): Promise<Link> {
+  const link = await dialer.dial(attempt);
   if (attempt.signal.aborted) link.destroy();
   attempt.signal.addEventListener('abort', link.destroy);
   return link;

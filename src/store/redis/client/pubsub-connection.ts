@@ -37,6 +37,7 @@ export class PubSubConnection {
     this.#clock = rt.clock;
     this.#listener = listener;
     this.#connection = new Connection(rt, dialer, {
+      role: 'hints',
       obstacle: () => (listener.isReachable() ? null : ''),
       prepare: async (link) => {
         for (const channel of this.#channels) await this.#subscribe(link, channel);

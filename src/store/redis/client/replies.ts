@@ -18,7 +18,8 @@ const ADVICE: Record<string, string> = {
   NOPERM:
     'The Redis user lacks a right; grant the commands, keys and channels that docs/redis.md lists.',
   NOAUTH: 'Redis wants a password; put it into the URL: redis://user:password@host:port.',
-  WRONGPASS: 'User name or password is wrong; check the URL.',
+  WRONGPASS:
+    'User name or password is wrong; check the URL. For passwords that rotate, pass redis.credentials.',
   CROSSSLOT: 'This is a Redis Cluster: open it as redis+cluster://host:port.',
   CLUSTERDOWN: 'The Cluster does not serve all slots; Holdfast tries again automatically.',
 };

@@ -6,7 +6,15 @@
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { systemClock } from '../../../core/clock.ts';
-import type { Attempt, Credentials, Deadline, Endpoint, Link, MessageListener } from './link.ts';
+import type {
+  Attempt,
+  Credentials,
+  Deadline,
+  Endpoint,
+  Link,
+  MessageListener,
+  UnixSocket,
+} from './link.ts';
 import { encodeCommand, type Reply, ReplyError, ReplyReader } from './wire.ts';
 
 /** After so much silence the system probes whether the other side is still there. */
@@ -22,16 +30,19 @@ export const TOO_LATE = 'the time for it was over before it could be sent';
 
 /** Connects and authenticates. */
 export async function dialSocket(
-  endpoint: Endpoint,
+  at: Endpoint | UnixSocket,
   credentials: Credentials,
   attempt: Attempt,
 ): Promise<Link> {
   attempt.signal.throwIfAborted();
-  const sockets = open(endpoint, credentials);
+  const user = await currentUser(credentials, attempt.signal);
+  attempt.signal.throwIfAborted();
+  const sockets = open(at, credentials);
   const link = new SocketConnection(sockets, (why) => attempt.onEnd(why));
   await connectOrDestroy(link.destroy, attempt, async () => {
     await link.opened(credentials.tls === undefined ? 'connect' : 'secureConnect');
-    await letIn(link, credentials);
+    await letIn(link, user);
+    nameLink(link, credentials, attempt);
   });
   return link;
 }
@@ -59,7 +70,12 @@ interface Sockets {
   readonly tcp: Socket;
 }
 
-function open({ host, port }: Endpoint, { tls }: Credentials): Sockets {
+function open(at: Endpoint | UnixSocket, { tls }: Credentials): Sockets {
+  if ('path' in at) {
+    const socket = connect(at.path);
+    return { socket, tcp: socket };
+  }
+  const { host, port } = at;
   const tcp = connect({ host, port }).setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_MS);
   if (tls === undefined) return { socket: tcp, tcp };
   // A certificate vouches for a name, not for the address that the name resolves to.
@@ -80,6 +96,33 @@ export function reset(tcp: Socket): void {
     // A socket of this host: data written to it has arrived.
   }
   tcp.destroy();
+}
+
+/** User and password as they are now. Rejects when the attempt ends first. */
+async function currentUser(credentials: Credentials, signal: AbortSignal): Promise<Credentials> {
+  const { ask } = credentials;
+  if (ask === undefined) return credentials;
+  let stop = () => {};
+  const ended = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason);
+    signal.addEventListener('abort', stop);
+  });
+  try {
+    const { username = credentials.username, password } = await Promise.race([ask(), ended]);
+    return { ...credentials, password, ...(username !== undefined && { username }) };
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}
+
+/** Names the connection for CLIENT LIST. It serves without a name where a user may not name it. */
+export function nameLink(
+  link: Link,
+  { clientName }: Pick<Credentials, 'clientName'>,
+  { role = 'other' }: Attempt,
+): void {
+  if (clientName === undefined) return;
+  link.send(['CLIENT', 'SETNAME', `${clientName}:${role}`]).catch(() => {});
 }
 
 async function letIn(link: Link, { username, password, database }: Credentials): Promise<void> {

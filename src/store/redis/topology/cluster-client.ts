@@ -20,7 +20,7 @@ import type { BaseRuntime } from '../../../core/runtime.ts';
 import type { Finding } from '../../port/examination.ts';
 import type { RedisAddress } from '../client/address.ts';
 import { sendScript } from '../client/connection.ts';
-import { type Deadline, endpointDialer, type Link } from '../client/link.ts';
+import { announcedDialer, type Deadline, type Link } from '../client/link.ts';
 import { isWrongServer, refused } from '../client/replies.ts';
 import type { StoreContext } from '../quarantine.ts';
 import type { RunScript } from '../scripts.ts';
@@ -37,7 +37,6 @@ import {
   scanOne,
   type Work,
 } from './servers.ts';
-import { readAddress } from './slot-map.ts';
 
 /** The time limit for opening. */
 const OPEN_MS = 5_000;
@@ -125,8 +124,7 @@ export class ClusterClient implements Servers {
     }
     const { primaries, name } = this;
     const owner = this.shardOf(this.#context.marker);
-    const { credentials } = this.#address;
-    const cluster = { name, primaries, owner, credentials };
+    const cluster = { name, primaries, owner, access: this.#address };
     const limit = { timeoutMs: OPEN_MS, signal: this.#closing.signal };
     await createClusterMarker(this.#rt, this.#context, cluster, limit);
     const opening = this.primaries.map(async (primary) => {
@@ -327,11 +325,7 @@ export class ClusterClient implements Servers {
 
   #createPrimary(address: string, onDisconnected: () => void): PrimaryServer {
     const scheme = this.#address.credentials.tls === undefined ? 'redis:' : 'rediss:';
-    const dialer = endpointDialer(
-      `${scheme}//${address}`,
-      readAddress(address),
-      this.#address.credentials,
-    );
+    const dialer = announcedDialer(`${scheme}//${address}`, address, this.#address);
     return new PrimaryServer(this.#rt, dialer, this.#context, {
       topology: 'cluster',
       address,
@@ -356,7 +350,7 @@ export class ClusterClient implements Servers {
         return found;
       }
       if (found.isAsk) {
-        const at = { address: found.addressFrom(address), credentials: this.#address.credentials };
+        const at = announcedDialer(this.name, found.addressFrom(address), this.#address);
         const limit = { timeoutMs: REFRESH_MS, signal: this.#closing.signal };
         return evaluateAhead(this.#clock, at, script, limit);
       }

@@ -2,8 +2,10 @@ import type { Clock } from '../../../core/clock.ts';
 import { StoreUnreachableError } from '../../../core/errors.ts';
 import type { BaseRuntime } from '../../../core/runtime.ts';
 import {
+  type Access,
+  announcedDialer,
   briefly,
-  type Credentials,
+  type Dialer,
   dialBriefly,
   type Link,
   type TimeLimit,
@@ -12,7 +14,7 @@ import { createMarker, type StoreContext } from '../quarantine.ts';
 import type { RunScript } from '../scripts.ts';
 import { type PrimaryServer, readFacts } from './primary-server.ts';
 import { RedirectionError, replyOf } from './redirection.ts';
-import { explained, readAddress } from './slot-map.ts';
+import { explained } from './slot-map.ts';
 
 /** Between two attempts at a Cluster that is changing. */
 const PAUSE_MS = 25;
@@ -23,7 +25,7 @@ interface NewCluster {
   readonly primaries: readonly PrimaryServer[];
   /** The address of the server that has the marker. */
   readonly owner: string;
-  readonly credentials: Credentials;
+  readonly access: Access;
 }
 
 /**
@@ -37,13 +39,13 @@ export function createClusterMarker(
   cluster: NewCluster,
   limit: TimeLimit,
 ): Promise<void> {
-  const { name, primaries, owner, credentials } = cluster;
+  const { name, primaries, owner, access } = cluster;
   const { timeoutMs } = limit;
   return briefly(rt.clock, limit, async (attempt, isLate) => {
     const links = new Map<string, Link>();
     const inspections = primaries.map(async ({ address, name: server }) => {
       try {
-        const link = await dialBriefly(readAddress(address), credentials, attempt);
+        const link = await dialBriefly(announcedDialer(server, address, access), attempt);
         links.set(address, link);
         return await readFacts(link, server, rt.clock);
       } catch (error) {
@@ -61,7 +63,7 @@ export function createClusterMarker(
 /** Runs a script on the server that has its key, following redirections. */
 function markerScripts(
   clock: Clock,
-  { owner, name: store, credentials }: NewCluster,
+  { owner, name: store, access }: NewCluster,
   links: ReadonlyMap<string, Link>,
   limit: TimeLimit,
 ): RunScript {
@@ -79,7 +81,7 @@ function markerScripts(
       const address = reply.addressFrom(at);
       // A server without slots is on no map, so it has none of the links.
       if (reply.isAsk && !links.has(address))
-        return evaluateAhead(clock, { address, credentials }, script, limit);
+        return evaluateAhead(clock, announcedDialer(store, address, access), script, limit);
       await clock.sleep(PAUSE_MS, limit.signal).catch(() => {
         throw new StoreUnreachableError({ store, operation: 'connect', why: reply.meaning });
       });
@@ -95,12 +97,12 @@ function markerScripts(
  */
 export function evaluateAhead(
   clock: Clock,
-  at: { address: string; credentials: Credentials },
+  server: Dialer,
   script: Parameters<RunScript>,
   limit: TimeLimit,
 ): Promise<unknown> {
   return briefly(clock, limit, async (attempt) => {
-    const link = await dialBriefly(readAddress(at.address), at.credentials, attempt);
+    const link = await dialBriefly(server, attempt);
     void link.send(['ASKING']).catch(() => {});
     return evaluate(link, ...script);
   });

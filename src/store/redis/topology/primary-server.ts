@@ -76,6 +76,7 @@ export class PrimaryServer {
     this.at = place.address === '' ? '' : `@${place.address}`;
     this.quarantine = new Quarantine(rt, this.name, context, place.served);
     this.connection = new Connection(rt, dialer, {
+      role: 'leases',
       prepare: (link) => this.#prepare(link),
       onConnected: () => {
         rt.events.emit('store.connected', { store: this.name });
@@ -90,6 +91,7 @@ export class PrimaryServer {
       },
     });
     this.data = new Connection(rt, dialer, {
+      role: 'data',
       // Only the lease connection tries a server that is away.
       obstacle: () => (this.connection.isConnected ? null : this.connection.lastFailure),
       prepare: (link) => this.#prepareData(link),

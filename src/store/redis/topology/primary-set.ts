@@ -2,7 +2,7 @@ import type { Clock } from '../../../core/clock.ts';
 import type { RedisAddress } from '../client/address.ts';
 import type { ServedSlots } from '../witness-state.ts';
 import type { PrimaryServer } from './primary-server.ts';
-import { readAddress, readSlotMap, type SlotMap } from './slot-map.ts';
+import { readSlotMap, type SlotMap } from './slot-map.ts';
 import { slotOf } from './slots.ts';
 
 /** The time limit for reading the map, or for examining a server. */
@@ -125,14 +125,14 @@ export class PrimarySet {
     const { signal } = this.#owner;
     const known = this.primaries
       .filter(({ connection }) => connection.isConnected)
-      .map(({ address }) => readAddress(address));
+      .map(({ address }) => address);
     // The configured addresses next, and then servers that are unreachable: one of them may be
     // back.
-    const others = this.primaries.map(({ address }) => readAddress(address));
-    const endpoints = [...known, ...this.#address.endpoints, ...others];
+    const others = this.primaries.map(({ address }) => address);
+    const servers = [...known, ...this.#address.endpoints, ...others];
     this.#readAtMs = this.#clock.monotonicMs();
     const limit = { timeoutMs, signal };
-    this.#map = await readSlotMap(this.#clock, this.#address, endpoints, limit);
+    this.#map = await readSlotMap(this.#clock, this.#address, servers, limit);
     this.#serving = new Set(this.#map);
     for (const address of this.#redirectedAtMs.keys())
       if (this.#serving.has(address)) this.#redirectedAtMs.delete(address);

@@ -9,12 +9,15 @@ import { type Clock, timeLeft } from '../../../core/clock.ts';
 import { StoreUnreachableError } from '../../../core/errors.ts';
 import type { RedisAddress } from '../client/address.ts';
 import {
+  type Access,
   type Attempt,
   type Dialer,
   dialBriefly,
   type Endpoint,
+  endpointDialer,
   type Link,
 } from '../client/link.ts';
+import { reachedAt } from '../client/link-options.ts';
 import { isErrorReply } from '../client/replies.ts';
 import { connectOrDestroy, dialSocket } from '../client/socket-connection.ts';
 import { readInfo, SAME_CLOCK } from '../examination.ts';
@@ -72,7 +75,7 @@ interface Watched {
  * ended.
  */
 class SentinelSet {
-  readonly #address: Omit<RedisAddress, 'kind'>;
+  readonly #address: SentinelAddress & Access & { readonly name: string };
   readonly #clock: Clock;
   #newestEpoch = 0;
   /** The sentinel to ask next. */
@@ -84,7 +87,7 @@ class SentinelSet {
   /** Ends the watch; null while nothing is watched. */
   #watching: AbortController | null = null;
 
-  constructor(address: Omit<RedisAddress, 'kind'>, clock: Clock) {
+  constructor(address: SentinelAddress & Access & { readonly name: string }, clock: Clock) {
     this.#address = address;
     this.#clock = clock;
   }
@@ -172,7 +175,8 @@ class SentinelSet {
   }
 
   async #dialChecked(opinion: Opinion, attempt: Attempt): Promise<Link> {
-    const link = await dialSocket(opinion, this.#address.credentials, attempt);
+    const { credentials, natMap } = this.#address;
+    const link = await dialSocket(reachedAt(at(opinion), natMap), credentials, attempt);
     await connectOrDestroy(link.destroy, attempt, async () => {
       const { role } = readInfo(String(await link.send(['INFO', 'replication'])), SAME_CLOCK);
       if (role !== 'master')
@@ -268,9 +272,12 @@ class SentinelSet {
     const attempt: Attempt = {
       timeoutMs: ASK_MS,
       signal: over.signal,
+      role: 'sentinel',
       onEnd: () => this.#disconnect(sentinel, line),
     };
-    const link = dialBriefly(sentinel, this.#address.sentinelCredentials, attempt);
+    const { sentinelCredentials } = this.#address;
+    const dialer = endpointDialer(at(sentinel), sentinel, sentinelCredentials);
+    const link = dialBriefly(dialer, attempt);
     link.catch(() => {});
     const line: SentinelLink = { link, end: () => over.abort() };
     this.#links.set(sentinel, line);

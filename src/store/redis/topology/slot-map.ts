@@ -5,12 +5,15 @@ import {
   StoreUnsuitableError,
 } from '../../../core/errors.ts';
 import {
+  type Access,
   briefly,
   type Credentials,
   dialBriefly,
   type Endpoint,
+  endpointDialer,
   type TimeLimit,
 } from '../client/link.ts';
+import { reachedAt, readAddress } from '../client/link-options.ts';
 import { isErrorReply, refused } from '../client/replies.ts';
 import { SLOTS } from './slots.ts';
 
@@ -20,20 +23,20 @@ const MAP_TIMEOUT_MS = 1_000;
 /** The address of the primary of each slot. */
 export type SlotMap = readonly (string | undefined)[];
 
-interface Cluster {
+interface Cluster extends Access {
   readonly name: string;
-  readonly credentials: Credentials;
 }
 
 /**
- * Asks one server after the other, each over a connection of its own, until one has the map. A
- * server that is cut off from most of the others reports that the Cluster is not well, and its map
- * is old: it is used only if no other server answers.
+ * Asks one server after the other, by its endpoint or by the address that it announces, each over a
+ * connection of its own, until one has the map. A server that is cut off from most of the others
+ * reports that the Cluster is not well, and its map is old: it is used only if no other server
+ * answers.
  */
 export async function readSlotMap(
   clock: Clock,
-  { name, credentials }: Cluster,
-  endpoints: readonly Endpoint[],
+  { name, credentials, natMap }: Cluster,
+  servers: readonly (Endpoint | string)[],
   { timeoutMs, signal }: TimeLimit,
 ): Promise<SlotMap> {
   const leftMs = timeLeft(clock, timeoutMs);
@@ -43,18 +46,18 @@ export async function readSlotMap(
     why: 'no server',
   });
   let doubtful: SlotMap | null = null;
-  for (const [i, endpoint] of endpoints.entries()) {
+  for (const [i, server] of servers.entries()) {
     if (signal.aborted) break;
-    const withinMs = Math.min(MAP_TIMEOUT_MS, leftMs() / (endpoints.length - i));
+    const withinMs = Math.min(MAP_TIMEOUT_MS, leftMs() / (servers.length - i));
+    const own = typeof server === 'string' ? readAddress(server) : server;
     try {
-      const { map, isWell } = await readMapFrom(clock, endpoint, credentials, {
-        timeoutMs: withinMs,
-        signal,
-      });
+      const at = typeof server === 'string' ? reachedAt(server, natMap) : server;
+      const limit = { timeoutMs: withinMs, signal };
+      const { map, isWell } = await readMapFrom(clock, { at, own }, credentials, limit);
       if (isWell) return map;
       if (doubtful === null || served(map) > served(doubtful)) doubtful = map;
     } catch (error) {
-      failure = explained(error, name, `${endpoint.host}:${endpoint.port}`);
+      failure = explained(error, name, `${own.host}:${own.port}`);
     }
   }
   if (doubtful !== null) return doubtful;
@@ -63,17 +66,17 @@ export async function readSlotMap(
 
 async function readMapFrom(
   clock: Clock,
-  endpoint: Endpoint,
+  { at, own }: { at: Endpoint; own: Endpoint },
   credentials: Credentials,
   limit: TimeLimit,
 ): Promise<{ map: SlotMap; isWell: boolean }> {
   return briefly(clock, limit, async (attempt, isLate) => {
     try {
-      const link = await dialBriefly(endpoint, credentials, attempt);
+      const link = await dialBriefly(endpointDialer(own.host, at, credentials), attempt);
       const asked = [link.send(['CLUSTER', 'INFO']), link.send(['CLUSTER', 'SLOTS'])];
       const [info, slots] = await Promise.all(asked);
       const isWell = String(info).includes('cluster_state:ok');
-      return { map: readSlots(slots, endpoint), isWell };
+      return { map: readSlots(slots, own), isWell };
     } catch (error) {
       if (isLate()) throw new Error(`no answer within ${Math.round(limit.timeoutMs)} ms`);
       throw error;
@@ -95,11 +98,6 @@ function readSlots(reply: unknown, askedAt: Endpoint): SlotMap {
     map.fill(address, first, last + 1);
   }
   return map;
-}
-
-export function readAddress(address: string): Endpoint {
-  const colon = address.lastIndexOf(':');
-  return { host: address.slice(0, colon), port: Number(address.slice(colon + 1)) };
 }
 
 /** Why a server of the Cluster did not answer. */
