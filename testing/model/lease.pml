@@ -76,9 +76,8 @@ inline end(c, k) {
 }
 /* rule: detach. A lease that leaves a keepalive has the later expiry, and the holder is told. */
 inline detach(k) {
-  if :: attached[k] -> left[k] = MAX(left[k], alive[holder[k]]); attached[k] = 0;
-        isTold[AT(holder[k], k)] = !DETACHMENT_NOT_TOLD
-     :: else fi
+  if :: attached[k] -> left[k] = MAX(left[k], alive[holder[k]]);
+        attached[k] = 0; isTold[AT(holder[k], k)] = !DETACHMENT_NOT_TOLD :: else fi
 }
 /* rule: fence. Each grant has a higher fence than all before it on this key. */
 inline mint(k) {

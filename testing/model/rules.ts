@@ -10,7 +10,8 @@
 
 /** All times are true ones, of an observer; clocks of clients and of stores differ by the drift. */
 export type ModelEvent =
-  | Step<'granted', { fence: number; ttlMs: number; isClaim?: boolean }>
+  /** `isOwed`: the grant may have been made before a loss, or is of a key that was handed over. */
+  | Step<'granted', { fence: number; ttlMs: number; isClaim?: boolean; isOwed?: boolean }>
   | Step<'renewed', { ttlMs: number; attachedTo?: string }>
   | Step<'restored', { fence: number; ttlMs: number }>
   | Step<'released', { fence: number }>
@@ -20,12 +21,14 @@ export type ModelEvent =
   /** The client counts on its lease until then. */
   | Step<'believed', { fence: number; untilMs: number }>
   | Step<'ended', { fence: number }>
+  /** The client has stopped, and the key may be free; the trace has no word of the store. */
+  | Step<'yielded', { fence: number }>
   /** The client works under its lease. */
   | Step<'acted', { fence: number }>
   /** A transaction that passed the guard has committed. */
   | Step<'committed', { fence: number }>
-  /** `mayGrant`: which clients may be granted keys at once, because nothing can tell them of it. */
-  | { what: 'lost'; atMs: number; mayGrant?: (client: string) => boolean }
+  /** The store may have forgotten grants. */
+  | { what: 'lost'; atMs: number }
   /** The store's clock was set by so much: leases end earlier or later by that. */
   | { what: 'clockSet'; atMs: number; byMs: number };
 
@@ -112,7 +115,6 @@ export class LeaseModel {
   readonly #keys = new Map<string, Key>();
   readonly #keepalives = new Map<string, number>();
   #lostMs = Number.NEGATIVE_INFINITY;
-  #mayGrant: (client: string) => boolean = () => false;
 
   constructor(setting: ModelSetting) {
     this.#setting = setting;
@@ -150,7 +152,7 @@ export class LeaseModel {
     if (event.what === 'restored') return this.#restoreProblem(event, key);
     if (event.what === 'believed') return this.#beliefProblem(event, key);
     if (event.what === 'acted') return this.#actProblem(event, key);
-    if (event.what === 'ended') return null;
+    if (event.what === 'ended' || event.what === 'yielded') return null;
     if (event.what === 'committed')
       return event.fence < key.highest
         ? broken('commit', `${event.client} committed with ${event.fence} after ${key.highest}`)
@@ -159,16 +161,16 @@ export class LeaseModel {
   }
 
   #grantProblem(
-    { client, fence, atMs, isClaim }: Extract<ModelEvent, { what: 'granted' }>,
+    { client, fence, atMs, isClaim, isOwed }: Extract<ModelEvent, { what: 'granted' }>,
     key: Key,
   ): Pick<Refusal, 'rule' | 'text'> | null {
     const isPresented = fence === key.record && key.lease.holder === client;
     if (fence <= key.highest && !isPresented)
       return broken('fence', `${client} was granted ${fence} after ${key.highest}`);
-    if (isClaim && key.isKnown && !key.isOffered)
+    if (isClaim && !key.isOffered)
       return broken('claim', `${client} claimed what was not handed over`);
     const waitMs = this.#lostMs + this.#setting.boundMs - this.#setting.slackMs - atMs;
-    if (!isClaim && waitMs > 0 && !this.#mayGrant(client))
+    if (!isClaim && !isOwed && waitMs > 0)
       return broken('quarantine', `${client} was granted a key ${ms(waitMs)} too early`);
     const { holder } = key.lease;
     const leftMs = this.#untilMs(key.lease) - this.#tolerance(key.lease) - atMs;
@@ -271,6 +273,7 @@ export class LeaseModel {
     else if (what === 'renewed') this.#renew(key, event);
     else if (what === 'restored') this.#restore(key, event);
     else if (what === 'released') this.#free(key, client);
+    else if (what === 'yielded') this.#yield(key, event);
     else if (what === 'transferred') {
       this.#free(key, client);
       key.lease = { ...FREE, holder: event.to, untilMs: atMs + event.windowMs };
@@ -286,6 +289,11 @@ export class LeaseModel {
     } else if (what === 'ended' && key.beliefs.get(client)?.fence === event.fence) {
       key.beliefs.delete(client);
     }
+  }
+
+  #yield(key: Key, { client, fence }: Extract<ModelEvent, { what: 'yielded' }>): void {
+    if (key.beliefs.get(client)?.fence === fence) key.beliefs.delete(client);
+    if (key.lease.holder === client && key.record === fence) key.lease = { ...FREE };
   }
 
   #restore(key: Key, event: Extract<ModelEvent, { what: 'restored' }>): void {
@@ -358,9 +366,8 @@ export class LeaseModel {
     }
   }
 
-  #lose({ atMs, mayGrant }: Extract<ModelEvent, { what: 'lost' }>): void {
+  #lose({ atMs }: Extract<ModelEvent, { what: 'lost' }>): void {
     this.#lostMs = atMs;
-    this.#mayGrant = mayGrant ?? (() => false);
     this.#keepalives.clear();
     for (const key of this.#keys.values()) {
       key.isKnown = false;

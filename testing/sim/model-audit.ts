@@ -30,6 +30,7 @@ const BELIEVED: readonly EventName[] = ['lease.acquired', 'lease.extended'];
 export class ModelAudit {
   readonly #parts: ModelAuditParts;
   readonly #model: LeaseModel;
+  #excusedUntilMs = 0;
 
   constructor(parts: ModelAuditParts) {
     this.#parts = parts;
@@ -44,15 +45,19 @@ export class ModelAudit {
 
   take(event: ModelEvent): void {
     const refusal = this.#model.take(event);
-    if (refusal === null) return;
+    if (refusal === null || this.#parts.nowMs() <= this.#excusedUntilMs) return;
     const { rule, key, text } = refusal;
     this.#parts.report(key, `rule '${rule}' on ${key}: ${text}`);
   }
 
-  /** The store may have lost data. `mayGrant`: which clients cannot know of that. */
-  lost(mayGrant?: (client: string) => boolean): void {
-    const atMs = this.#parts.nowMs();
-    this.take(mayGrant === undefined ? { what: 'lost', atMs } : { what: 'lost', atMs, mayGrant });
+  /** The store may have lost data. */
+  lost(): void {
+    this.take({ what: 'lost', atMs: this.#parts.nowMs() });
+  }
+
+  /** What happens is not promised for so long. */
+  excuse(ms: number): void {
+    this.#excusedUntilMs = Math.max(this.#excusedUntilMs, this.#parts.nowMs() + ms);
   }
 
   clockSet(byMs: number): void {
