@@ -7,7 +7,14 @@ const SETTING = { boundMs: 30_000, drift: 0.002, slackMs: 2 };
 const key = 'job';
 const [ana, ben] = ['ana', 'ben'];
 const granted = { what: 'granted', atMs: 0, key, client: ana, fence: 5, ttlMs: 30_000 } as const;
-const believed = { what: 'believed', atMs: 10, key, client: ana, fence: 5, untilMs: 29_000 } as const;
+const believed = {
+  what: 'believed',
+  atMs: 10,
+  key,
+  client: ana,
+  fence: 5,
+  untilMs: 29_000,
+} as const;
 
 /** The rules that a trace breaks, in their order. */
 function broken(...events: ModelEvent[]): string[] {
@@ -59,7 +66,13 @@ describe('the rules of the model', () => {
   });
 
   it('B-28 a keepalive that a loss has ended is renewed by no store', () => {
-    const attached = { what: 'renewed', key, client: ana, ttlMs: 30_000, attachedTo: 'one' } as const;
+    const attached = {
+      what: 'renewed',
+      key,
+      client: ana,
+      ttlMs: 30_000,
+      attachedTo: 'one',
+    } as const;
     const kept = { what: 'kept', keepalive: 'one', ttlMs: 30_000 } as const;
     const before: ModelEvent[] = [granted, { ...attached, atMs: 10 }, { ...kept, atMs: 20_000 }];
     expect(broken(...before)).toEqual([]);

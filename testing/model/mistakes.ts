@@ -127,8 +127,8 @@ export const MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'BURIED_SESSION_RENEWED',
-    about: 'a keepalive that has lapsed is renewed, and its holder believes in all its leases',
-    world: { ...quiet, SESSIONS: 1 },
+    about: 'a keepalive that is over is renewed, and its holder believes in all its leases',
+    world: { ...losing, SESSIONS: 1 },
   },
   {
     name: 'DETACHMENT_NOT_TOLD',

@@ -276,14 +276,16 @@ export class LeaseModel {
     else if (what === 'yielded') this.#yield(key, event);
     else if (what === 'transferred') {
       this.#free(key, client);
-      key.lease = { ...FREE, holder: event.to, untilMs: atMs + event.windowMs };
+      const { to: holder, windowMs: ttlMs } = event;
+      key.lease = { ...FREE, holder, ttlMs, untilMs: atMs + ttlMs };
       this.#mint(key, event.newFence);
       key.isOffered = true;
     } else if (what === 'revoked') {
+      const { ttlMs } = key.lease;
       const untilMs = this.#untilMs(key.lease);
       this.#mint(key, event.newFence);
       if (event.isForced) this.#free(key, client);
-      else key.lease = { ...FREE, holder: BARRED, untilMs };
+      else key.lease = { ...FREE, holder: BARRED, ttlMs, untilMs };
     } else if (what === 'believed') {
       key.beliefs.set(client, { fence: event.fence, untilMs: event.untilMs });
     } else if (what === 'ended' && key.beliefs.get(client)?.fence === event.fence) {

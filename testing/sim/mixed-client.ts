@@ -26,7 +26,7 @@ export interface MixedClientParts {
   readonly otherwise: ClientSetting;
   readonly boundMs: number;
   readonly network: NetworkParts;
-  readonly audit: Pick<Audit, 'report'>;
+  readonly audit: Pick<Audit, 'report' | 'model'>;
   readonly believers: Believers;
   readonly counters: Counters;
   readonly trace: Trace;
