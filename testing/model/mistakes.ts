@@ -37,12 +37,12 @@ export const WORLDS: readonly NamedWorld[] = [
   },
   {
     name: 'two keys, handovers',
-    about: 'and hand them over, have them revoked, and guard transactions',
-    world: { ...PLAIN, KEYS: 2, HANDOVERS: 1, GUARDING: 1 },
+    about: 'hand them over, have them revoked, and guard transactions; no failover',
+    world: { ...PLAIN, KEYS: 2, FAILOVERS: 0, HANDOVERS: 1, GUARDING: 1 },
   },
   {
     name: 'two keys, a session',
-    about: 'and one client renews both by one keepalive',
+    about: 'one client renews both by one keepalive',
     world: { ...PLAIN, KEYS: 2, SESSIONS: 1 },
   },
   {
