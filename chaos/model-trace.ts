@@ -18,7 +18,7 @@ export function modelRefusals(history: readonly Entry[]): Refusal[] {
   return traceOf(history).flatMap((event) => model.take(event) ?? []);
 }
 
-export function traceOf(history: readonly Entry[]): ModelEvent[] {
+function traceOf(history: readonly Entry[]): ModelEvent[] {
   const reading = new Reading(history.filter(({ what }) => what === 'lease.transferred'));
   for (const entry of history) reading.take(entry);
   return reading.events;

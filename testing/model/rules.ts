@@ -41,7 +41,7 @@ type Step<What extends string, Facts> = {
   client: string;
 } & Facts;
 
-export type Rule =
+type Rule =
   | 'grant'
   | 'claim'
   | 'fence'
@@ -102,7 +102,7 @@ interface Key {
   readonly beliefs: Map<string, Belief>;
 }
 
-export const BARRED = '!revoked';
+const BARRED = '!revoked';
 /** So many fences of a key are remembered with their clients. */
 const OWNERS_KEPT = 64;
 /** So many clients of a key are remembered; a client whose lease ended longest ago is dropped. */
