@@ -10,7 +10,9 @@
  * A process can be stopped between its check and its act, and no lease helps against that. So a poll in which its process
  * stood still may overlap another: what it writes then is late, and the sink's matter. Nothing else is excused.
  */
+
 import type { Standstill } from '../test/support/poll-record.ts';
+import type { Refusal } from '../testing/model/rules.ts';
 import type { Entry } from './history.ts';
 import { faultsOf, type InjectedFault, livenessViolations } from './liveness.ts';
 import {
@@ -41,6 +43,8 @@ export type Invariant =
   | 'no quarantine'
   /** The store has every grant, and made no new ones for a while. */
   | 'needless quarantine'
+  /** A step that the formal model does not allow. */
+  | 'model'
   | 'gap'
   | 'no recovery'
   /** A process ended by itself, or a promise was rejected that nobody awaited. */
@@ -63,7 +67,7 @@ export interface Verdict {
 /** How long after its end a fault may still show: the longest that two can hold after a failover. */
 const AFTERMATH_MS = 2 * TTL_MS;
 
-export function check(history: readonly Entry[]): Verdict {
+export function check(history: readonly Entry[], refusals: readonly Refusal[] = []): Verdict {
   const actors = actorsOf(history);
   const faults = faultsOf(history);
   const found = [
@@ -76,6 +80,7 @@ export function check(history: readonly Entry[]): Verdict {
     ...quarantineViolations(history),
     ...livenessViolations(history, actors.polls, faults),
     ...crashViolations(history),
+    ...refusals.map(modelViolation),
   ].sort((a, b) => a.atMs - b.atMs);
   const violations = found.filter((violation) => !isPermitted(violation, faults));
   return { violations, permitted: found.filter((violation) => isPermitted(violation, faults)) };
@@ -84,8 +89,14 @@ export function check(history: readonly Entry[]): Verdict {
 function isPermitted({ invariant, atMs }: Violation, faults: readonly InjectedFault[]): boolean {
   return faults.some(
     ({ mayBreak, beganMs, endedMs }) =>
-      mayBreak.includes(invariant) && beganMs <= atMs && atMs <= endedMs + AFTERMATH_MS,
+      mayBreak.includes(invariant === 'model' ? 'exclusion' : invariant) &&
+      beganMs <= atMs &&
+      atMs <= endedMs + AFTERMATH_MS,
   );
+}
+
+function modelViolation({ key: target, atMs, rule, text }: Refusal): Violation {
+  return { invariant: 'model', target, atMs, untilMs: atMs, text: `rule '${rule}': ${text}` };
 }
 
 function exclusionViolations(tenures: readonly Tenure[]): Violation[] {

@@ -13,6 +13,7 @@ import { type Counts, countsOf } from './counts.ts';
 import { Crew, type Variant } from './crew.ts';
 import { type FaultKind, LINK_FAULTS, PROCESS_FAULTS } from './faults.ts';
 import { type Entry, HistoryFile, readHistory, saveHistory } from './history.ts';
+import { modelRefusals } from './model-trace.ts';
 import { Nemesis, planFaults } from './nemesis.ts';
 import { Sink } from './sink.ts';
 import { CALM_MS, INSTANCES, RECOVERY_MS, STANDSTILL_MS, TARGETS } from './timings.ts';
@@ -134,13 +135,17 @@ async function onTopology(topology: Topology, options: RunOptions & Place): Prom
     commit: commit(),
     isInterrupted: options.signal?.aborted ?? false,
     tookMs: (watch.foundAtMs ?? hostMs()) - startedAtMs,
-    verdict: check(entries),
+    verdict: judge(entries),
     counts: countsOf(
       entries,
       kinds.map(({ name }) => name),
     ),
     history: entries,
   };
+}
+
+function judge(history: readonly Entry[]): Verdict {
+  return check(history, modelRefusals(history));
 }
 
 /** What the store's database has committed is part of the history. */
@@ -208,7 +213,7 @@ function watching(
   const look = async () => {
     if (!stopsAtViolation || stage === 'starting' || foundAtMs !== null) return;
     const history = await withCommits(readHistory(recordings), topology).catch(() => []);
-    if (foundAtMs !== null || check(history).violations.length === 0) return;
+    if (foundAtMs !== null || judge(history).violations.length === 0) return;
     foundAtMs = hostMs();
     found.abort();
   };

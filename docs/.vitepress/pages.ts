@@ -72,6 +72,7 @@ const CONCEPTS: PageGroup = {
     ['concepts/quarantine', 'What the quarantine does'],
     ['guarantees', 'Guarantees'],
     ['guarantees-tests', 'What shows them'],
+    ['concepts/model', 'The formal model'],
     ['bugs', 'Bugs you will not have'],
   ],
 };

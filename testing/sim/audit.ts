@@ -22,7 +22,9 @@
  *   second, and no key lies free for long while a client that is well waits for it. Exclusion there
  *   is judged in `believers.ts`;
  * - **periods**, of cron worlds: a job runs once in each, in `cron-world.ts`;
- * - **keepalives**, of worlds with these: in `keepalive-audit.ts`.
+ * - **keepalives**, of worlds with these: in `keepalive-audit.ts`;
+ * - **model**: each step of the store and of its clients is one that the formal model allows, in
+ *   `model-audit.ts`.
  *
  * Some faults are outside of what can be promised. Each of those says which of these it may break,
  * and for how long.
@@ -35,6 +37,7 @@ import type { SimProcess } from './host.ts';
 import { IntentAudit } from './intent-audit.ts';
 import type { IntentSetting } from './intent-crew.ts';
 import { IntentSight } from './intent-sight.ts';
+import { ModelAudit } from './model-audit.ts';
 import { verbOf } from './network.ts';
 import { WorkerAudit } from './worker-audit.ts';
 import { WorkflowAudit } from './workflow-audit.ts';
@@ -59,6 +62,7 @@ export type Invariant =
   | 'quarantine'
   | 'periods'
   | 'keepalives'
+  | 'model'
   | 'idle';
 
 export interface Violation {
@@ -100,6 +104,8 @@ interface Fences {
 const FENCES_KEPT = 64;
 /** Clocks do not run alike. */
 const MARGIN_MS = 1_000;
+/** What breaks one of these for a while may break a rule of the model. */
+const OF_THE_MODEL: readonly Invariant[] = ['exclusion', 'grants', 'tenures'];
 
 export class Audit {
   readonly #counters: Counters;
@@ -116,6 +122,7 @@ export class Audit {
   #workflows: WorkflowAudit | null = null;
   #intents: IntentAudit | null = null;
   #workers: WorkerAudit | null = null;
+  #model: ModelAudit | null = null;
   /**
    * Fences that were granted twice, and it was nobody's fault: who writes with them later is not at
    * fault either.
@@ -144,6 +151,18 @@ export class Audit {
   /** Null where nobody has any. */
   get workflows(): WorkflowAudit | null {
     return this.#workflows;
+  }
+
+  /** Null in worlds that are not replayed. */
+  get model(): ModelAudit | null {
+    return this.#model;
+  }
+
+  /** Replays what happens to leases against the model. */
+  watchModel(boundMs: number): ModelAudit {
+    const report = (key: string, text: string) => void this.report('model', targetOf(key), text);
+    this.#model = new ModelAudit({ nowMs: this.#nowMs, boundMs, report });
+    return this.#model;
   }
 
   /** There are workflows, and this is how to look into the store. */
@@ -245,6 +264,7 @@ export class Audit {
   /** A command was carried out. `by`: whose it was. */
   served(args: readonly string[], reply: Reply, by: SimProcess): void {
     const verb = verbOf(args);
+    this.#model?.served(args, reply);
     if (verb === 'lease/acquire' || verb === 'lease/claim') this.#acquired(args, reply, by);
     else if (verb === 'lease/release') this.#workers?.released(args, reply, by);
     else if (verb === 'lease/transfer') this.#transferred(args, reply);
@@ -276,6 +296,7 @@ export class Audit {
    */
   storeForgot({ isTorn = false, isSilent = false } = {}): void {
     this.#recorded.clear();
+    this.#model?.lost();
     if (isSilent) this.#handovers.storeForgotUnnoticed();
     this.#workflows?.storeForgot(isTorn);
     this.#intents?.storeForgot({ isTorn, isSilent });
@@ -293,8 +314,9 @@ export class Audit {
       ({ invariants, untilMs, target: only = target, concerns }) =>
         atMs <= untilMs &&
         only === target &&
-        invariants.includes(invariant) &&
-        (concerns === undefined || concerned.some(concerns)),
+        (invariant === 'model'
+          ? invariants.some((one) => OF_THE_MODEL.includes(one))
+          : invariants.includes(invariant) && (concerns === undefined || concerned.some(concerns))),
     );
     if (isExcused) this.#counters.add(`excused: ${invariant}`);
     else this.#violation ??= { invariant, atMs, target, text };
@@ -391,7 +413,7 @@ export class Audit {
   #revoked(args: readonly string[], reply: Reply): void {
     if (args[5] !== '1' || !Array.isArray(reply) || reply.length < 3) return;
     const key = args[3] ?? '';
-    const target = key.replace(/^poll:lease:/, 'poll:');
+    const target = targetOf(key);
     const untilMs = this.#nowMs() + Number(reply[2]) + MARGIN_MS;
     this.excuse({ invariants: ['exclusion'], untilMs, target });
     const slot = key.replace(/^lease:/, 'slot:');
@@ -409,6 +431,11 @@ export class Audit {
         this.#accept(this.#recorded, args[4 + i] ?? '', Number(fence), 'a result');
     }
   }
+}
+
+/** What work under a lease is called. */
+function targetOf(key: string): string {
+  return key.replace(/^poll:lease:/, 'poll:');
 }
 
 function canAct(process: SimProcess): boolean {

@@ -20,6 +20,7 @@
  */
 import type { Counters } from './counters.ts';
 import type { SimProcess } from './host.ts';
+import type { ModelAudit } from './model-audit.ts';
 
 /** One lease that a process was granted, and may believe in. */
 export interface Belief {
@@ -70,6 +71,8 @@ export interface BelieversParts {
   readonly nowMs: () => number;
   readonly counters: Counters;
   readonly boundMs: number;
+  /** Told of losses, and of times in which nothing is promised. */
+  readonly model?: Pick<ModelAudit, 'lost' | 'clockSet' | 'excuse'>;
   report(invariant: 'exclusion' | 'grants', storeKey: string, text: string): void;
 }
 
@@ -109,15 +112,32 @@ export class Believers {
 
   lost(how: Loss['how'], sinceMs = 0): void {
     this.#losses.push({ atMs: this.#parts.nowMs(), how, sinceMs });
+    this.#parts.model?.lost();
   }
 
   clockSet(ms: number): void {
     this.#steps.push({ atMs: this.#parts.nowMs(), ms });
+    this.#parts.model?.clockSet(ms);
+    // Fences may come again for good.
+    this.#parts.model?.excuse(ms > 0 ? this.#parts.boundMs : Number.POSITIVE_INFINITY);
   }
 
   /** An operator is about to free this key under this holder, and has read this fence. */
   revokesByForce(meant: Pick<Belief, 'storeKey' | 'holder' | 'fence'>): void {
     this.#forced.push(meant);
+    this.#parts.model?.excuse(2 * this.#parts.boundMs);
+  }
+
+  /** Whether a grant to this process now is one that a loss forbids, and nothing can prevent. */
+  isEarly(process: SimProcess, isOff: boolean): boolean {
+    const { boundMs, nowMs } = this.#parts;
+    const granted = { process, grantedMs: nowMs() };
+    return this.#losses.some((loss) => {
+      if (nowMs() > loss.atMs + boundMs + MARGIN_MS) return false;
+      if (isOff) return true;
+      if (loss.how === 'emptied') return this.#isUnnoticed(loss, granted, 0);
+      return loss.how === 'returned' && this.#isUnnoticed(loss, granted, loss.sinceMs);
+    });
   }
 
   /** Begins to watch a lease; call what this gives when its work is over. */
@@ -216,7 +236,11 @@ export class Believers {
    * No process that examined the store in [sinceMs, loss) has examined it between the loss and this
    * grant.
    */
-  #isUnnoticed({ atMs }: Loss, { process, grantedMs }: Granted, sinceMs: number): boolean {
+  #isUnnoticed(
+    { atMs }: Loss,
+    { process, grantedMs }: Pick<Granted, 'process' | 'grantedMs'>,
+    sinceMs: number,
+  ): boolean {
     const remembers = (times: readonly number[]) => times.some((ms) => ms >= sinceMs && ms < atMs);
     if (remembers(this.#examinedMs.get(process) ?? [])) return false;
     return ![...this.#examinedMs.values()].some(

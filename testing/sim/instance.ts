@@ -212,7 +212,12 @@ export class SimInstance {
     const { setting } = this.#parts;
     const store = await this.#openStore();
     if (store === null) return;
-    const events = Object.fromEntries(WATCHED.map((name) => [name, this.#listener(name)]));
+    const { audit } = this.#parts;
+    const extended = (facts: object) => audit.model?.heard('lease.extended', facts, process);
+    const events = {
+      ...Object.fromEntries(WATCHED.map((name) => [name, this.#listener(name)])),
+      'lease.extended': extended,
+    };
     const holdfast = await open(store, {
       clock: process,
       random: process.random,
@@ -398,6 +403,7 @@ export class SimInstance {
     const { counters, trace, audit } = this.#parts;
     return (facts: { leaseClass?: string; key?: string; reason?: string }) => {
       if (this.process.isDead) return;
+      audit.model?.heard(name, facts, this.process);
       const { leaseClass, key = '', reason } = facts;
       counters.add(reason === undefined ? name : `${name}: ${reason}`);
       trace.note(this.process.name, name, facts);
@@ -465,7 +471,7 @@ export class SimInstance {
         if (isDeaf) await process.sleep(ms);
         else await process.sleep(ms, context.signal);
         context.assertHeld();
-        this.#parts.device.write(process, `poll:${target}`, context.fence);
+        this.#touch(`poll:${target}`, `poll:lease:${target}`, context.fence);
       }
       return 'ok';
     } finally {
@@ -535,13 +541,20 @@ export class SimInstance {
         report(`${process.name} was not told that the lease of ${target} is over`);
       throw error;
     }
-    this.#parts.device.write(process, `poll:${target}`, context.fence);
+    this.#touch(`poll:${target}`, `poll:lease:${target}`, context.fence);
+  }
+
+  /** It has just asked whether it may. */
+  #touch(target: string, storeKey: string, fence: number): void {
+    const { audit, device } = this.#parts;
+    audit.model?.acted(storeKey, fence, this.process);
+    device.write(this.process, target, fence);
   }
 
   /** Takes a key, works under it, lets it go, and again. */
   async #compete(holdfast: Holdfast, contended: Contended): Promise<void> {
     const { key, isNamed, keepMs, pauseMs } = contended;
-    const { audit, device, setting } = this.#parts;
+    const { audit, setting } = this.#parts;
     const { process } = this;
     const holder = isNamed ? { holder: process.name } : {};
     const target = `lease:${key}`;
@@ -554,7 +567,7 @@ export class SimInstance {
             for (let act = 0; act < MOST_ACTS; act++) {
               await process.sleep((process.random.next() * keepMs) / MOST_ACTS, held.signal);
               held.assertHeld();
-              device.write(process, target, held.fence);
+              this.#touch(target, target, held.fence);
             }
           } finally {
             done();

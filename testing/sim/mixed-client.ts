@@ -26,7 +26,7 @@ export interface MixedClientParts {
   readonly otherwise: ClientSetting;
   readonly boundMs: number;
   readonly network: NetworkParts;
-  readonly audit: Pick<Audit, 'report'>;
+  readonly audit: Pick<Audit, 'report' | 'model'>;
   readonly believers: Believers;
   readonly counters: Counters;
   readonly trace: Trace;
@@ -111,9 +111,14 @@ export class MixedClient implements Occupant {
     for (const name of WATCHED) this.#events.on(name, (facts) => this.#heard(name, facts));
     const store = await this.#openStore();
     if (store === null) return;
-    const on = Object.fromEntries(
-      WATCHED.map((name) => [name, (facts: object) => this.#heard(name, facts)]),
-    );
+    const { audit } = this.#parts;
+    const on = {
+      ...Object.fromEntries(
+        WATCHED.map((name) => [name, (facts: object) => this.#heard(name, facts)]),
+      ),
+      'lease.extended': (facts: object) =>
+        audit.model?.heard('lease.extended', facts, process, this.#setting.prefix),
+    };
     this.#holdfast = await open(store, {
       clock: process,
       random: process.random,
@@ -270,6 +275,7 @@ export class MixedClient implements Occupant {
       leaseClass?: LeaseClassName;
     };
     counters.add(reason === undefined ? name : `${name}: ${reason}`);
+    audit.model?.heard(name, facts, this.process, this.#setting.prefix);
     const named = key !== undefined && leaseClass !== undefined;
     const inStore: { key?: string } = named ? { key: this.#storeKeyOf({ leaseClass, key }) } : {};
     trace.note(this.process.name, name, { ...facts, ...inStore });

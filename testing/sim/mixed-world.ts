@@ -75,6 +75,7 @@ export class MixedWorld {
       nowMs,
       counters,
       boundMs,
+      model: audit.watchModel(boundMs),
       report: (invariant, key, text) => void audit.report(invariant, nameOf(key), text),
     });
     const isAhead = draw['store clock'] === 'ahead, then set right';
@@ -150,12 +151,19 @@ export class MixedWorld {
     else if (verb === 'server/examine' && !isRefusal(reply)) {
       this.#counters.add('examined');
       this.#believers.examined(by);
-    } else if (verb === 'lease/acquire' && Array.isArray(reply))
-      this.#believers.granted(
-        by,
-        reply.filter((one) => typeof one === 'number'),
-      );
+    } else if (verb === 'lease/acquire' && Array.isArray(reply)) {
+      const granted = reply.filter((one) => typeof one === 'number');
+      this.#believers.granted(by, granted);
+      const { quarantine } = this.#setting.clients[this.#seatOf(by)] ?? {};
+      if (granted.length > 0 && this.#believers.isEarly(by, quarantine === 'off'))
+        this.#audit.model?.excuse(2 * this.#setting.boundMs);
+    }
+    this.#audit.model?.served(args, reply);
   };
+
+  #seatOf(process: SimProcess): number {
+    return this.#seats.findIndex((seat) => seat.process === process);
+  }
 
   async #live(): Promise<void> {
     const timeline = this.#timeline;

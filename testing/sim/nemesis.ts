@@ -327,6 +327,7 @@ export class Nemesis {
     const { nowMs } = timeline;
     this.#latestWallMs = Math.max(this.#latestWallMs, host.wallMs(nowMs));
     host.stepWall(ms);
+    audit.model?.clockSet(ms);
     const behindMs = this.#latestWallMs - host.wallMs(nowMs);
     this.#setBackMs += Math.max(0, -ms);
     if (ms < 0) audit.workers?.setBack(-ms);

@@ -158,6 +158,7 @@ class World {
     };
     const drift = () => 1 + (random.next() - 0.5) * 2 * DRIFT;
     const machine = new Machine(timeline, seededRandom(mixed(seed, 2)), witness, { rate: drift() });
+    if (this.#options.quarantine === 'on') audit.watchModel(ttlMs);
     const peek = (args: readonly string[]) => machine.peek(args);
     if (setting.workflows !== null) audit.watchWorkflows(peek);
     if (setting.intents !== null) audit.watchIntents(peek, setting.intents);
