@@ -1,5 +1,10 @@
-import type { Audit } from './audit.ts';
 import type { Timeline } from './timeline.ts';
+
+/** Who judges a world. */
+export interface WorldJudge {
+  readonly violation: object | null;
+  report(invariant: 'tidiness', subject: string, text: string): unknown;
+}
 
 /** Something has been found: the rest of this world does not matter. */
 export class Stop extends Error {}
@@ -10,7 +15,7 @@ export class Stop extends Error {}
  */
 export async function runWorld(world: {
   readonly timeline: Timeline;
-  readonly audit: Audit;
+  readonly audit: WorldJudge;
   /** After everything that happens. */
   settled(): void;
   live(): Promise<void>;
