@@ -13,7 +13,7 @@ export {
   type Invariant,
   type Shrunk,
   shrink,
-  simulate,
+  simulate as simulateWorld,
   type Violation,
   type WorldOptions,
   type WorldReport,
@@ -22,4 +22,29 @@ export { MIXED_KINDS, type MixedKind } from './sim/mixed-faults.ts';
 export { DIMENSIONS, type Dimension, type Draw } from './sim/mixed-setting.ts';
 export type { Note as TraceNote } from './sim/trace.ts';
 export type { AnyEpisode } from './sim/world.ts';
+export type {
+  Effect,
+  SimulationInvariant,
+} from './simulate/effect-audit.ts';
+export type { Escape } from './simulate/escape-watch.ts';
+export { SIMULATED_FAULTS, type SimulatedFault } from './simulate/faults.ts';
+export type {
+  SimulatedClock,
+  SimulatedInstance,
+  SimulatedOpenOptions,
+  SimulatedTools,
+} from './simulate/instance.ts';
+export type { SimulateOptions, SimulationEnd } from './simulate/options.ts';
+export {
+  SimulationFailedError,
+  type SimulationFailure,
+  SimulationReport,
+  simulate,
+} from './simulate/simulate.ts';
+export {
+  type Sink,
+  type SinkRules,
+  SinkUnansweredError,
+  type SinkWriteOptions,
+} from './simulate/sink.ts';
 export { type StepOptions, TestBed, type TestInstance } from './test-bed.ts';

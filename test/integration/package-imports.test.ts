@@ -204,8 +204,8 @@ describe.concurrent('without its optional peers', SLOW, () => {
 
   it('a simulated Redis says what it reads its scripts with', async () => {
     const ran = await consumer.run(`
-      import { simulate } from 'holdfast/testing';
-      try { await simulate({ seed: 1, hours: 0.01 }); } catch (error) { console.log(error.message); }`);
+      import { simulateWorld } from 'holdfast/testing';
+      try { await simulateWorld({ seed: 1, hours: 0.01 }); } catch (error) { console.log(error.message); }`);
     expect(ran).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('npm install --save-dev luaparse'),

@@ -96,14 +96,14 @@ export class Timeline {
         }
         // Ticks run when no promise is left that could settle, but only those that were asked for
         // by a promise.
-        if (++waits % WAITS_PER_TURN === 0) end(() => setImmediate(step));
-        else void SETTLED.then(tick);
+        void SETTLED.then(++waits % WAITS_PER_TURN === 0 ? turn : tick);
       };
       const end = (next: () => void) => {
         this.#isActing = false;
         next();
       };
       const tick = () => process.nextTick(step);
+      const turn = () => process.nextTick(end, () => setImmediate(step));
       setImmediate(step);
     });
   }
