@@ -76,8 +76,9 @@ export class EffectAudit {
     this.#checkFence(effect);
     this.#checkKey(effect);
     if (work === null) return;
-    this.#checkOwner(effect, work);
+    // The more telling of the two first.
     if (work.isOnce) this.#checkOnce(effect, work);
+    this.#checkOwner(effect, work);
   }
 
   #checkFence({ to, by, fence }: Effect): void {

@@ -149,6 +149,9 @@ async function withOwnRejections<T>(run: () => Promise<T>): Promise<T> {
   }
 }
 
+/** While a failure is shrunk, it may come later than at first: so many times, and so much. */
+const SHRUNK_MOST_TIMES = 1.5;
+const SHRUNK_LATER_MS = 30_000;
 /** Each halving is tried with all times of the faults half as late. */
 const HALVINGS = 4;
 
@@ -177,7 +180,7 @@ class Simulation {
 
   async #try(seed: number): Promise<SimulationFailure | null> {
     const { instances } = this.#settings;
-    const plan: WorldPlan = { seed, instances, episodes: null, watchAll: false };
+    const plan: WorldPlan = { seed, instances, episodes: null };
     const run = await this.#live(plan);
     this.#seeds++;
     this.#simulatedMs += run.simulatedMs;
@@ -206,7 +209,12 @@ class Simulation {
     return isBetter ? again : escaped;
   }
 
-  async #shrink(plan: WorldPlan, failed: SimulatedRun): Promise<SimulatedRun> {
+  async #shrink({ seed, ...rest }: WorldPlan, failed: SimulatedRun): Promise<SimulatedRun> {
+    const { invariant, atMs = 0 } = failed.violation ?? {};
+    // What is found at the end needs an end.
+    const isAtEnd = invariant === 'check' || invariant === 'client';
+    const until = isAtEnd ? {} : { untilMs: SHRUNK_MOST_TIMES * atMs + SHRUNK_LATER_MS };
+    const plan = { seed, ...rest, ...until };
     const fewer = await shrinkPlan<SimulatedRun>(failed, (episodes) =>
       this.#live({ ...plan, episodes }),
     );

@@ -29,7 +29,9 @@ export interface WorldPlan {
   /** Null: as the seed says. */
   readonly episodes: readonly SimulatedEpisode[] | null;
   /** Every real input and output is told, at the price of speed. */
-  readonly watchAll: boolean;
+  readonly watchAll?: boolean;
+  /** The world ends then, although nothing was found; default: when all has healed. */
+  readonly untilMs?: number;
 }
 
 export interface SimulatedRun {
@@ -110,13 +112,13 @@ export class SimulatedWorld {
   }
 
   async run(): Promise<SimulatedRun> {
-    const uninstall = this.#watch.install(this.#plan);
+    const { watchAll = false } = this.#plan;
+    const uninstall = this.#watch.install({ watchAll });
+    const audit = this.#audit;
     const judge = {
-      audit: this.#audit,
-      report: (_: 'tidiness', __: string, text: string) =>
-        this.#audit.report('unhandled rejection', text),
+      report: (_: string, __: string, text: string) => audit.report('unhandled rejection', text),
       get violation() {
-        return this.audit.violation;
+        return audit.violation;
       },
     };
     try {
@@ -214,6 +216,11 @@ export class SimulatedWorld {
 
   async #live(): Promise<void> {
     const timeline = this.#timeline;
+    const { untilMs } = this.#plan;
+    const stop = () => {
+      throw new Stop();
+    };
+    if (untilMs !== undefined) this.#later(untilMs, stop);
     this.#later(0, () => {
       for (const { seat } of [...this.#seats, this.#client]) seat.start();
     });
