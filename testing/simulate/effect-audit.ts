@@ -127,7 +127,7 @@ export class EffectAudit {
       this.report(
         'repeated effect',
         `${JSON.stringify(value)} was written to '${to}' again by ${by} in ${title}; ${first.by} had ` +
-          'done it in an earlier try. Pass an idempotency key that all tries share.',
+          'done it in another try. Pass an idempotency key that all tries share.',
         [subject],
       );
     if (first === undefined) this.#done.set(name, { number, by });
