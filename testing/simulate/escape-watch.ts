@@ -60,7 +60,7 @@ export function isUnnamed({ api }: Escape): boolean {
 export interface EscapeWatchParts {
   /** Whether the code that runs now runs in a simulated world. */
   isInside(): boolean;
-  /** Names of APIs that are let through. */
+  /** Names of APIs that are let through; `escape`: all. */
   readonly allowed: ReadonlySet<string>;
   onEscape(found: Escape): void;
 }
@@ -186,13 +186,13 @@ export class EscapeWatch {
 
   /** Whether code in a world has used what it may not. */
   #used(api: string, instead: string): boolean {
-    const { isInside, allowed } = this.#parts;
-    return isInside() && !allowed.has(api) && this.#tell(api, instead);
+    return this.#parts.isInside() && this.#tell(api, instead);
   }
 
-  /** False for what Holdfast does itself. */
+  /** False for what is allowed, and for what Holdfast does itself. */
   #tell(api: string, instead: string): boolean {
-    if (this.#isTelling) return false;
+    const { allowed } = this.#parts;
+    if (this.#isTelling || allowed.has(api) || allowed.has('escape')) return false;
     this.#isTelling = true;
     try {
       const { frames, isConsole } = stack();
@@ -205,10 +205,9 @@ export class EscapeWatch {
   }
 
   #began(type: string): void {
-    const { isInside, allowed } = this.#parts;
-    if (this.#isTelling || !isInside()) return;
+    if (!this.#parts.isInside()) return;
     const [, api, instead] = RESOURCES.find(([pattern]) => pattern.test(type)) ?? [];
-    if (api !== undefined && instead !== undefined && !allowed.has(api)) this.#tell(api, instead);
+    if (api !== undefined && instead !== undefined) this.#tell(api, instead);
   }
 }
 

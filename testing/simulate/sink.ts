@@ -121,7 +121,7 @@ export class SinkServer {
     why: string,
     work: BegunWork | null,
   ): void {
-    const shown = (JSON.stringify(value) ?? '').slice(0, SHOWN_CHARACTERS);
+    const shown = JSON.stringify(value).slice(0, SHOWN_CHARACTERS);
     const about = work === null ? to : work.subject;
     this.#parts.trace.note(`'${to}'`, `${verb} ${shown} from ${by}${why}`, { about, to });
   }
@@ -143,10 +143,10 @@ export class InstanceSink implements Sink {
     this.#parts = parts;
   }
 
-  write(to: string, value: unknown, options: SinkWriteOptions = {}): Promise<Effect> {
+  async write(to: string, value: unknown, options: SinkWriteOptions = {}): Promise<Effect> {
     const { server, name: by } = this.#parts;
     const { fence = null, idempotencyKey = null } = options;
-    const plain: unknown = JSON.parse(JSON.stringify(value ?? null));
+    const plain: unknown = JSON.parse(JSON.stringify(value) ?? 'null');
     const write = { to, value: plain, by, fence, idempotencyKey, work: currentWork() };
     return this.#call(to, () => server.take(write));
   }

@@ -86,6 +86,7 @@ describe('B-30 code that leaves the simulated world', () => {
     const poll = () => dates.push(Date.now());
     expect((await polling(poll, ['Date.now'])).failure).toBeNull();
     expect(dates.length).toBeGreaterThan(0);
+    expect((await polling(poll, ['escape'])).failure).toBeNull();
   });
 
   it('finds in the world what it needs in place of that', async () => {
