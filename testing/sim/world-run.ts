@@ -1,6 +1,6 @@
 import type { Timeline } from './timeline.ts';
 
-/** Who judges a world. */
+/** What holds a world to its promises. */
 export interface WorldJudge {
   readonly violation: object | null;
   report(invariant: 'tidiness', subject: string, text: string): unknown;
@@ -10,7 +10,7 @@ export interface WorldJudge {
 export class Stop extends Error {}
 
 /**
- * Lets a world live until it is over or has broken a promise; rejections that nobody handles break
+ * Lets a world live until it is over or has broken a promise; rejections that no code handles break
  * one, too.
  */
 export async function runWorld(world: {
@@ -36,5 +36,5 @@ export async function runWorld(world: {
     process.off('unhandledRejection', onRejection);
   }
   const [reason] = rejections;
-  if (reason !== undefined) audit.report('tidiness', '', `nobody handles: ${reason}`);
+  if (reason !== undefined) audit.report('tidiness', '', `no code handles a rejection: ${reason}`);
 }

@@ -43,7 +43,7 @@ const RESOURCES: readonly (readonly [RegExp, string, string])[] = [
   ],
 ];
 
-/** Where this package is: what lies there is not the user's code. */
+/** The folder of this package: files in it are not the user's code. */
 const ROOT = new URL('../../', import.meta.url).pathname;
 const NOT_OURS = /^(test|docs|examples|node_modules)\//;
 /** Frames of a stack that are read: deep enough for code below several libraries. */
@@ -65,12 +65,12 @@ export interface EscapeWatchParts {
   onEscape(found: Escape): void;
 }
 
-/** As they are before any world lives. */
+/** As they are before the first world. */
 const { setTimeout: startTimer, clearTimeout: endTimer } = globalThis;
 
 type AnyFunction = (this: unknown, ...args: unknown[]) => unknown;
 
-/** From `install` to the function that it returns, every escape is told. */
+/** Reports every escape, from `install` until the function that it returns is called. */
 export class EscapeWatch {
   readonly #parts: EscapeWatchParts;
   readonly #restores: (() => void)[] = [];
@@ -96,7 +96,7 @@ export class EscapeWatch {
     };
   }
 
-  /** Code came back from the real world, and goes on in the simulated one. */
+  /** Code that had waited for something real continues, and calls the simulated world. */
   cameFromOutside(): void {
     const instead = 'what setup is given, for time, chance and everything outside';
     this.#tell(UNNAMED, instead);

@@ -53,7 +53,7 @@ export interface InstanceParts {
   readonly sinkPath: Path;
   readonly trace: Trace;
   nextNumber(): number;
-  /** Code of this process runs, in the world or not. */
+  /** Called when code of this process asks for the time, or for the sink. */
   enter(): void;
   /** The options of `open`. */
   options(tools: SimulatedTools): SimulatedOpenOptions;

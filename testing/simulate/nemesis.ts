@@ -1,4 +1,4 @@
-/** Lets go wrong what is planned, and puts it right again. */
+/** Inflicts the planned faults on the instances of a world, and ends them again. */
 
 import { spanOf } from '../../src/core/time-text.ts';
 import type { Counters } from '../sim/counters.ts';
@@ -25,14 +25,14 @@ export interface NemesisParts {
   readonly counters: Counters;
 }
 
-/** Of the length of a fault: a dead process starts again sooner than a frozen one thaws. */
+/** Of the length of a fault: how long a killed process stays away. */
 const RESTART_SHARE = 1 / 3;
-/** Replies are lost for a shorter time: nothing is done meanwhile. */
+/** Replies are lost for a shorter time than a freeze lasts: no handler gets on meanwhile. */
 const REPLIES_SHARE = 1 / 3;
 const CLOCK_MOST_MS = 60_000;
 /** A trap springs at one of the first so many passes of its point. */
 const PASSES_MOST = 3;
-/** After a fault, what fails may still fail because of it for so long. */
+/** For so long after a fault, a setup may still fail because of it. */
 const AFTERMATH_MS = 15_000;
 
 type Struck = Fault<SimulatedFault>;
@@ -57,7 +57,7 @@ export class Nemesis {
     this.#cures.resume();
   }
 
-  /** Puts everything right. */
+  /** Ends every fault, and removes traps that have not sprung. */
   rest(): void {
     this.#cures.rest();
     this.#troubleUntilMs = Math.max(this.#troubleUntilMs, this.#parts.timeline.nowMs);

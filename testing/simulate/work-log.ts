@@ -17,7 +17,7 @@ import type { SimProcess } from '../sim/host.ts';
 import type { Trace } from '../sim/trace.ts';
 import { DONE } from './faults.ts';
 
-export type WorkKind =
+type WorkKind =
   | 'poll'
   | 'run'
   | 'lease'

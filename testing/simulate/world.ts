@@ -28,9 +28,9 @@ export interface WorldPlan {
   readonly instances: number;
   /** Null: as the seed says. */
   readonly episodes: readonly SimulatedEpisode[] | null;
-  /** Every real input and output is told, at the price of speed. */
+  /** Reports every real input and output. Slower: see `EscapeWatch`. */
   readonly watchAll?: boolean;
-  /** The world ends then, although nothing was found; default: when all has healed. */
+  /** The world ends then, even if nothing was found; default: when all faults have healed. */
   readonly untilMs?: number;
 }
 
@@ -57,7 +57,7 @@ const SETTLE_MS = 180_000;
 const STOPPED_MS = 12_000;
 /** A process whose setup failed is started again after this, as a supervisor would. */
 const SETUP_AGAIN_MS = 1_000;
-/** The client, and the check, are looked at this often, and have so long to end. */
+/** How often the world looks whether client and check have ended, and how long they may take. */
 const LOOK_EVERY_MS = 5_000;
 const END_WITHIN_MS = 3_600_000;
 
@@ -178,7 +178,7 @@ export class SimulatedWorld {
     await this.#settings.client(client);
   }
 
-  /** Code of a process runs. If no world does, real time or input has brought it back. */
+  /** Code of a process runs. Outside of a turn of the world, a real timer or real input ran it. */
   #entered(process: SimProcess): void {
     if (!this.#timeline.isActing && !process.isDead) this.#watch.cameFromOutside();
   }

@@ -69,7 +69,7 @@ describe('B-30 a program in simulated worlds', () => {
     [
       'unhandled rejection',
       { setup: () => void Promise.reject(new Error('lost')) },
-      'nobody handles: Error: lost',
+      'no code handles a rejection: Error: lost',
     ],
   ])('whose %s goes wrong is told so: %#', async (invariant, part, text) => {
     const { failure } = await simulate({ setup: () => {}, ...SHORT, ...part });
