@@ -13,7 +13,6 @@ export {
   type Invariant,
   type Shrunk,
   shrink,
-  simulate as simulateWorld,
   type Violation,
   type WorldOptions,
   type WorldReport,
@@ -21,7 +20,7 @@ export {
 export { MIXED_KINDS, type MixedKind } from './sim/mixed-faults.ts';
 export { DIMENSIONS, type Dimension, type Draw } from './sim/mixed-setting.ts';
 export type { Note as TraceNote } from './sim/trace.ts';
-export type { AnyEpisode } from './sim/world.ts';
+export { type AnyEpisode, simulateWorld } from './sim/world.ts';
 export type {
   Effect,
   SimulationInvariant,

@@ -4,7 +4,7 @@
  * broken.
  */
 import type { Episode } from './faults.ts';
-import { simulate, type WorldOptions, type WorldReport } from './world.ts';
+import { simulateWorld, type WorldOptions, type WorldReport } from './world.ts';
 
 /** So many worlds are tried at most. */
 const MOST_TRIES = 80;
@@ -15,7 +15,7 @@ export interface Shrunk {
 }
 
 export function shrink(options: WorldOptions, failed: WorldReport): Promise<Shrunk> {
-  return shrinkPlan<WorldReport>(failed, (episodes) => simulate({ ...options, episodes }));
+  return shrinkPlan<WorldReport>(failed, (episodes) => simulateWorld({ ...options, episodes }));
 }
 
 /** What a run with planned faults came to. */

@@ -13,7 +13,7 @@ import type { Episode, Fault } from '../sim/faults.ts';
 export const SIMULATED_FAULTS = {
   kill: 'A process is killed, at any moment or at a named point, and starts again later.',
   restart: 'A process is told to stop, closes its Holdfast, and starts again.',
-  freeze: 'A process stands still, longer than its leases last: its timers are late then.',
+  freeze: 'A process stands still, often for longer than its leases last.',
   'lost reply': 'The store or the sink carries requests out, and its replies do not arrive.',
   'clock step': 'The wall clock of a machine is set.',
   'cut off': 'One instance cannot reach the store.',
