@@ -61,6 +61,7 @@ const GUIDES: PageGroup = {
     ['guides/kubernetes', 'Run in Kubernetes'],
     ['guides/systemd', 'Run under systemd'],
     ['guides/testing', 'Test your own code'],
+    ['guides/simulation', 'Test handlers under faults'],
   ],
 };
 

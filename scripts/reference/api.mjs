@@ -34,6 +34,7 @@ const PARTS = [
   [/^server\/(http|routes)\//, 'Routes and problems', 'routes'],
   [/^server\//, 'The server'],
   [/^redlock\//, 'The drop-in'],
+  [/^testing\/simulate\//, 'Programs in simulated worlds', 'simulate'],
   [/^testing\/(?!sim\/)/, 'Clocks, faults and conformance'],
   [/^testing\//, 'The simulator', 'simulator'],
   [/./, 'More'],

@@ -213,10 +213,22 @@ describe.concurrent('without its optional peers', SLOW, () => {
     expect(ran.stderr).toContain('npm install @opentelemetry/api');
   });
 
-  it('a simulated Redis says what it reads its scripts with', async () => {
+  it('B-30 a program is simulated', async () => {
     const ran = await consumer.run(`
       import { simulate } from 'holdfast/testing';
-      try { await simulate({ seed: 1, hours: 0.01 }); } catch (error) { console.log(error.message); }`);
+      const setup = async ({ holdfast, sink }) => {
+        const poll = ({ id }, { fence }) => sink.write(id, 'on', { fence });
+        await holdfast.poller({ every: '5s', poll }).start();
+      };
+      const report = await simulate({ setup, targets: ['a'], seeds: 1, duration: '3m' });
+      console.log(report.failure, report.reached.get('poll done') > 10);`);
+    expect(ran).toEqual({ code: 0, stdout: 'null true\n', stderr: '' });
+  });
+
+  it('a simulated Redis says what it reads its scripts with', async () => {
+    const ran = await consumer.run(`
+      import { simulateWorld } from 'holdfast/testing';
+      try { await simulateWorld({ seed: 1, hours: 0.01 }); } catch (error) { console.log(error.message); }`);
     expect(ran).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('npm install --save-dev luaparse'),

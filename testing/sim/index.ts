@@ -6,4 +6,4 @@ export { type Finding, type Regression, tell, withFound } from './findings.ts';
 export { KEEPALIVE_STATES } from './keepalive-world.ts';
 export { PAIR, pairCoverage } from './pairs.ts';
 export { type Shrunk, shrink } from './shrink.ts';
-export { simulate, type WorldOptions, type WorldReport } from './world.ts';
+export { simulateWorld as simulate, type WorldOptions, type WorldReport } from './world.ts';

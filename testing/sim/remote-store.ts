@@ -61,28 +61,69 @@ export function remoteStore(parts: RemoteParts): { store: Store; abandon(): void
   const subscriptions = new Set<() => void>();
   const leases = Object.fromEntries(verbs) as unknown as LeaseStore;
   return {
-    store: { ...store, leases, signals: remoteSignals(parts, subscriptions) },
+    store: {
+      ...store,
+      leases,
+      signals: remoteSignals(parts, subscriptions),
+      members: remotePart(parts, 'member', store.members),
+      records: remotePart(parts, 'record', store.records),
+      log: remotePart(parts, 'log', store.log),
+      streams: remotePart(parts, 'stream', store.streams),
+      workflows: remotePart(parts, 'workflow', store.workflows),
+      intents: remotePart(parts, 'intent', store.intents),
+      runs: remotePart(parts, 'run', store.runs),
+    },
     abandon: () => {
       for (const unsubscribe of subscriptions) unsubscribe();
     },
   };
 }
 
-/** Sends a request, and resolves with its answer if that comes in time. */
+/** A part of the store each of whose verbs has the `Call` as its last argument. */
+function remotePart<P extends object>(parts: RemoteParts, noun: string, part: P): P {
+  return new Proxy(part, {
+    get: (target, verb) => {
+      const run: unknown = Reflect.get(target, verb);
+      if (typeof run !== 'function' || typeof verb !== 'string') return run;
+      return (...args: unknown[]) => {
+        const { timeoutMs } = args.at(-1) as Call;
+        parts.network.process.reach(`${noun}/${verb}`);
+        return request(parts, verb, timeoutMs, async () => Reflect.apply(run, target, args));
+      };
+    },
+  });
+}
+
 function request<T>(
   parts: RemoteParts,
   operation: string,
   timeoutMs: number,
   carryOut: () => Promise<T>,
 ): Promise<T> {
+  const why = 'no answer';
+  const facts = { store: parts.store.name, operation, afterMs: timeoutMs, why };
+  return remoteCall(
+    parts,
+    { timeoutMs, unanswered: () => new OutcomeUnknownError(facts) },
+    carryOut,
+  );
+}
+
+/** Sends a request, and resolves with its answer if that comes in time. */
+export function remoteCall<T>(
+  parts: Pick<RemoteParts, 'network' | 'server'>,
+  { timeoutMs, unanswered }: { readonly timeoutMs: number; unanswered(): Error },
+  carryOut: () => Promise<T>,
+): Promise<T> {
   const { timeline, process, path, counters } = parts.network;
   return new Promise((resolve, reject) => {
+    // It was killed where it was about to send this.
+    if (process.isDead) return;
     const sentMs = process.trueMs;
     let isOver = false;
     const timer = process.after(timeoutMs, () => {
       isOver = true;
-      const why = 'no answer';
-      reject(new OutcomeUnknownError({ store: 'memory:', operation, afterMs: timeoutMs, why }));
+      reject(unanswered());
     });
     const answer = (settle: () => void) =>
       carry(
@@ -113,7 +154,12 @@ function request<T>(
 }
 
 /** Brings a message to its other end, after any cut. */
-function carry(parts: RemoteParts, fromMs: number, isCut: () => boolean, arrive: () => void): void {
+function carry(
+  parts: Pick<RemoteParts, 'network'>,
+  fromMs: number,
+  isCut: () => boolean,
+  arrive: () => void,
+): void {
   const { timeline, path } = parts.network;
   const attempt = () => {
     if (!isCut()) return arrive();

@@ -3,7 +3,8 @@
  * then whole episodes, then faults, in ever smaller groups, as long as the same promise is still
  * broken.
  */
-import { type AnyEpisode, simulate, type WorldOptions, type WorldReport } from './world.ts';
+import type { Episode } from './faults.ts';
+import { simulateWorld, type WorldOptions, type WorldReport } from './world.ts';
 
 /** So many worlds are tried at most. */
 const MOST_TRIES = 80;
@@ -13,14 +14,30 @@ export interface Shrunk {
   readonly tries: number;
 }
 
-export async function shrink(options: WorldOptions, failed: WorldReport): Promise<Shrunk> {
+export function shrink(options: WorldOptions, failed: WorldReport): Promise<Shrunk> {
+  return shrinkPlan<WorldReport>(failed, (episodes) => simulateWorld({ ...options, episodes }));
+}
+
+/** What a run with planned faults came to. */
+export interface PlannedRun<E extends Episode<string>> {
+  readonly violation: { readonly invariant: string } | null;
+  readonly episodes: readonly E[];
+  /** The one in which it ended. */
+  readonly episode: number;
+}
+
+/** The same for any world whose faults are planned. `run` lets it live with other episodes. */
+export async function shrinkPlan<R extends PlannedRun<Episode<string>>>(
+  failed: R,
+  run: (episodes: R['episodes']) => Promise<R>,
+): Promise<{ readonly report: R; readonly tries: number }> {
   const invariant = failed.violation?.invariant;
   let best = failed;
   let tries = 0;
-  const attempt = async (episodes: readonly AnyEpisode[]): Promise<boolean> => {
+  const attempt = async (episodes: R['episodes']): Promise<boolean> => {
     if (tries >= MOST_TRIES) return false;
     tries++;
-    const report = await simulate({ ...options, episodes });
+    const report = await run(episodes);
     if (report.violation?.invariant !== invariant) return false;
     best = { ...report, episodes };
     return true;
@@ -40,16 +57,20 @@ export async function shrink(options: WorldOptions, failed: WorldReport): Promis
   return { report: best, tries };
 }
 
-function countOf(episodes: readonly AnyEpisode[]): number {
+function countOf(episodes: readonly Episode<string>[]): number {
   return episodes.reduce((sum, { faults }) => sum + faults.length, 0);
 }
 
 /** Without so many faults from the given one on, counted over all episodes. */
-function without(episodes: readonly AnyEpisode[], from: number, count: number): AnyEpisode[] {
+function without<E extends Episode<string>>(
+  episodes: readonly E[],
+  from: number,
+  count: number,
+): E[] {
   let number = 0;
   const isKept = (): boolean => {
     const at = number++;
     return at < from || at >= from + count;
   };
-  return episodes.map(({ lastsMs, faults }) => ({ lastsMs, faults: faults.filter(isKept) }));
+  return episodes.map((episode) => ({ ...episode, faults: episode.faults.filter(isKept) }));
 }

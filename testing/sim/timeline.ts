@@ -36,12 +36,21 @@ export class Timeline {
   readonly #heap: Happening[] = [];
   readonly #soon: (() => void)[] = [];
   #steps = 0;
+  #isActing = false;
   /** Called after each happening, when all that its promises lead to is done. */
   onSettled: () => void = () => {};
 
   /** Milliseconds of true time. */
   get nowMs(): number {
     return this.#nowMs;
+  }
+
+  /**
+   * Whether code that runs now runs in this world. False while the event loop has its turn: what
+   * runs then was started by a real timer or by real input.
+   */
+  get isActing(): boolean {
+    return this.#isActing;
   }
 
   /** How much has happened. */
@@ -79,17 +88,22 @@ export class Timeline {
     return new Promise((resolve, reject) => {
       let waits = 0;
       const step = () => {
+        this.#isActing = true;
         try {
-          if (!this.#step(untilMs)) return resolve();
+          if (!this.#step(untilMs)) return end(resolve);
         } catch (error) {
-          return reject(error);
+          return end(() => reject(error));
         }
         // Ticks run when no promise is left that could settle, but only those that were asked for
         // by a promise.
-        if (++waits % WAITS_PER_TURN === 0) setImmediate(step);
-        else void SETTLED.then(tick);
+        void SETTLED.then(++waits % WAITS_PER_TURN === 0 ? turn : tick);
+      };
+      const end = (next: () => void) => {
+        this.#isActing = false;
+        next();
       };
       const tick = () => process.nextTick(step);
+      const turn = () => process.nextTick(end, () => setImmediate(step));
       setImmediate(step);
     });
   }

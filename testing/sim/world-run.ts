@@ -1,16 +1,21 @@
-import type { Audit } from './audit.ts';
 import type { Timeline } from './timeline.ts';
+
+/** What holds a world to its promises. */
+export interface WorldJudge {
+  readonly violation: object | null;
+  report(invariant: 'tidiness', subject: string, text: string): unknown;
+}
 
 /** Something has been found: the rest of this world does not matter. */
 export class Stop extends Error {}
 
 /**
- * Lets a world live until it is over or has broken a promise; rejections that nobody handles break
+ * Lets a world live until it is over or has broken a promise; rejections that no code handles break
  * one, too.
  */
 export async function runWorld(world: {
   readonly timeline: Timeline;
-  readonly audit: Audit;
+  readonly audit: WorldJudge;
   /** After everything that happens. */
   settled(): void;
   live(): Promise<void>;
@@ -31,5 +36,5 @@ export async function runWorld(world: {
     process.off('unhandledRejection', onRejection);
   }
   const [reason] = rejections;
-  if (reason !== undefined) audit.report('tidiness', '', `nobody handles: ${reason}`);
+  if (reason !== undefined) audit.report('tidiness', '', `no code handles a rejection: ${reason}`);
 }

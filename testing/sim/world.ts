@@ -109,7 +109,7 @@ const OTHER_WORLDS: Partial<
   keepalives: KeepaliveWorld,
 };
 
-export async function simulate(options: WorldOptions): Promise<WorldReport> {
+export async function simulateWorld(options: WorldOptions): Promise<WorldReport> {
   const { seed, hours = 1 } = options;
   const OtherWorld = options.kind && OTHER_WORLDS[options.kind];
   if (OtherWorld !== undefined) {

@@ -39,6 +39,28 @@ describe('what happens in a simulated world', () => {
     expect(done).toEqual(['settled', 'soon', 'settled']);
   });
 
+  it('acts in the world with all that its promises lead to, and not while others have their turn', async () => {
+    const timeline = new Timeline();
+    const isActing = { inside: new Set<boolean>(), outside: new Set<boolean>() };
+    const look = async () => {
+      for (let i = 0; i < 3; i++) {
+        isActing.inside.add(timeline.isActing);
+        await Promise.resolve();
+      }
+    };
+    let isOver = false;
+    const others = () => {
+      isActing.outside.add(timeline.isActing);
+      if (!isOver) setImmediate(others);
+    };
+    setImmediate(others);
+    for (let at = 0; at < 5_000; at++) timeline.at(at, () => void look());
+    await timeline.run(5_000);
+    isOver = true;
+    expect(isActing).toEqual({ inside: new Set([true]), outside: new Set([false]) });
+    expect(timeline.isActing).toBe(false);
+  });
+
   it('can be taken back, wherever it stands', async () => {
     const timeline = new Timeline();
     const done: number[] = [];
