@@ -129,7 +129,8 @@ export class Tenure implements Claim, TimerEntry {
   }
 
   get heldForMs(): number {
-    const untilMs = this.isOver ? this.#endedAtMs : this.#rt.clock.monotonicMs();
+    const hasEnded = this.isOver || this.isHandedIn;
+    const untilMs = hasEnded ? this.#endedAtMs : this.#rt.clock.monotonicMs();
     return untilMs - this.acquiredAtMs;
   }
 
@@ -293,6 +294,7 @@ export class Tenure implements Claim, TimerEntry {
     assert(this.#state === 'releasing', 'a tenure is releasing when it is handed in');
     assert(!this.isHandedIn, 'a tenure is handed in once');
     this.#requests = 'handed-in';
+    this.#endedAtMs = this.#rt.clock.monotonicMs();
     this.#controller?.abort(this.lostError());
   }
 
@@ -364,7 +366,7 @@ export class Tenure implements Claim, TimerEntry {
   }
 
   #end(state: 'lost' | 'released'): void {
-    this.#endedAtMs = this.#rt.clock.monotonicMs();
+    if (!this.isHandedIn) this.#endedAtMs = this.#rt.clock.monotonicMs();
     this.#state = state;
   }
 }

@@ -176,7 +176,14 @@ describe('acquiring', () => {
     await clock.advance(2_850);
     const facts = { leaseClass: 'lease', key: 'k', holder, fence };
     expect(a.happened).toEqual([
-      { name: 'lease.acquired', ...facts, ttlMs: 3_000, remainingMs: 2_850, waitedMs: 0 },
+      {
+        name: 'lease.acquired',
+        ...facts,
+        ttlMs: 3_000,
+        remainingMs: 2_850,
+        waitedMs: 0,
+        tookMs: 0,
+      },
       {
         name: 'lease.uncertain',
         ...facts,

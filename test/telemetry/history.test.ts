@@ -52,6 +52,7 @@ describe('the history of an instance', () => {
       ttlMs: 30_000,
       remainingMs: 28_499.6,
       waitedMs: 0.4,
+      tookMs: 1.2,
     });
     events.emit('result.refused', { target: 'device-1', fence: 1, seen: 1794735731926002 });
     const error = new Error('redis://user:canary@host:6379 is unreachable');
@@ -71,6 +72,7 @@ describe('the history of an instance', () => {
         ttlMs: 30_000,
         remainingMs: 28_500,
         waitedMs: 0,
+        tookMs: 1,
       },
       {
         position: expect.any(String),
@@ -120,7 +122,13 @@ describe('the history of an instance', () => {
     const { clock, events, appended } = setUp();
     const take = (count: number) => {
       for (let i = 0; i < count; i++)
-        events.emit('lease.acquired', { ...LEASE, ttlMs: 1, remainingMs: 1, waitedMs: 0 });
+        events.emit('lease.acquired', {
+          ...LEASE,
+          ttlMs: 1,
+          remainingMs: 1,
+          waitedMs: 0,
+          tookMs: 0,
+        });
     };
     take(20);
     await clock.advance(249);
