@@ -70,6 +70,8 @@ export interface Verification {
   readonly limits: readonly string[];
 }
 
+/** How far clocks of hosts may differ, unless the caller knows better. */
+export const DEFAULT_TOLERANCE_MS = 1_000;
 /** Longer lists of findings are cut, and `limits` says so. */
 export const MAX_FINDINGS = 200;
 /** Two readings of one clock, rounded. */
@@ -119,13 +121,15 @@ class Verifier {
       .sort((a, b) => a.atMs - b.atMs);
     const contradictions = found.filter(({ explanation }) => explanation === null);
     const unclear = found.filter(({ explanation }) => explanation !== null);
-    const tenures = this.#keys.reduce((sum, key) => sum + key.tenures.length, 0);
+    const asked = this.#keys.map(
+      ({ tenures }) => tenures.filter((one) => this.#isOfTime(one)).length,
+    );
     const limits = [...cutLimits(contradictions, unclear), ...this.#limits()];
     return {
       contradictions: contradictions.slice(0, MAX_FINDINGS),
       unclear: unclear.slice(0, MAX_FINDINGS),
-      keys: this.#keys.length,
-      tenures,
+      keys: asked.filter((count) => count > 0).length,
+      tenures: asked.reduce((sum, count) => sum + count, 0),
       writes,
       limits,
     };
@@ -134,6 +138,11 @@ class Verifier {
   #isAsked(atMs: number): boolean {
     const { fromMs = Number.NEGATIVE_INFINITY, toMs = Number.POSITIVE_INFINITY } = this.#options;
     return fromMs <= atMs && atMs <= toMs;
+  }
+
+  #isOfTime({ fromMs: beganMs, untilMs }: LoggedTenure): boolean {
+    const { fromMs = Number.NEGATIVE_INFINITY, toMs = Number.POSITIVE_INFINITY } = this.#options;
+    return beganMs <= toMs && (untilMs ?? Number.POSITIVE_INFINITY) >= fromMs;
   }
 
   /** Each tenure against those with lower fences that may have lasted until it began. */
