@@ -8,8 +8,14 @@ import { type Gap, readGap, STANDSTILL_MS } from '../core/gap.ts';
 import { targetOf } from '../telemetry/about.ts';
 import type { LoggedEvent } from '../telemetry/event-log.ts';
 import { LEVELS } from '../telemetry/levels.ts';
-import { type Doubt, type LoggedKey, readTenures, type TenureEnd } from './logged-tenures.ts';
-import { DEFAULT_TOLERANCE_MS, type Verification, verify } from './verify.ts';
+import {
+  type Doubt,
+  type LoggedKey,
+  type LoggedTenures,
+  readTenures,
+  type TenureEnd,
+} from './logged-tenures.ts';
+import { DEFAULT_TOLERANCE_MS, type Verification, verifyTenures } from './verify.ts';
 
 export interface ReportOptions {
   readonly fromMs: number;
@@ -114,12 +120,17 @@ export function incidentReport(
   { fromMs, toMs, key, isTrimmed }: ReportOptions,
 ): IncidentReport {
   const toleranceMs = DEFAULT_TOLERANCE_MS;
-  const verification = verify(events, { fromMs, toMs, key, isTrimmed, toleranceMs });
+  const read = readTenures(events);
+  const verification = verifyTenures(read, { fromMs, toMs, key, isTrimmed, toleranceMs });
   const isWanted = (event: LoggedEvent) => key === undefined || isAbout(event, key);
   const own = events.filter(({ at }) => fromMs <= at && at <= toMs).filter(isWanted);
   own.sort((a, b) => a.at - b.at);
   const isOf = (names: ReadonlySet<string>) => own.filter(({ event }) => names.has(event));
-  const { keys, tenures } = keysOf(events, { fromMs, toMs, key, isTrimmed }, verification);
+  const { keys, tenures } = keysOf(
+    { events, read },
+    { fromMs, toMs, key, isTrimmed },
+    verification,
+  );
   const taken = own.filter(({ event }) => event === 'target.taken');
   const lists = {
     gaps: cut(gapsOf(taken), MAX_ROWS),
@@ -166,7 +177,7 @@ function cut<T>(all: readonly T[], most: number): { kept: readonly T[]; leftOut:
 
 /** Keys with a tenure in this time, those first where something went wrong. */
 function keysOf(
-  events: readonly LoggedEvent[],
+  { events, read }: { events: readonly LoggedEvent[]; read: LoggedTenures },
   options: ReportOptions,
   { contradictions, unclear }: Verification,
 ): { keys: ReportKey[]; tenures: number } {
@@ -175,8 +186,8 @@ function keysOf(
   for (const { event, target, fence, gapMs } of events)
     if (event === 'target.taken') taken.set(`${target} ${fence}`, Number(gapMs));
   let leftOut = 0;
-  const weighed = readTenures(events)
-    .keys.filter(({ key }) => options.key === undefined || key === options.key)
+  const weighed = read.keys
+    .filter(({ key }) => options.key === undefined || key === options.key)
     .map((key) => {
       const tenures = barsOf(key, { options, gone, taken });
       leftOut += Math.max(0, tenures.length - MAX_TENURES);

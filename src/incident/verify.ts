@@ -82,7 +82,11 @@ const MAX_NAMED = 3;
 
 /** `events` in the order of the log, the oldest first. */
 export function verify(events: Iterable<LoggedEvent>, options: VerifyOptions): Verification {
-  const read = readTenures(events);
+  return verifyTenures(readTenures(events), options);
+}
+
+/** The same, for entries that are read already. */
+export function verifyTenures(read: LoggedTenures, options: VerifyOptions): Verification {
   return new Verifier(read, options).verification();
 }
 
