@@ -81,6 +81,7 @@ const OPERATION: PageGroup = {
   pages: [
     ['operations', 'Operations'],
     ['page', 'The dashboard'],
+    ['incidents', 'After an incident'],
     ['redis', 'Redis and Valkey'],
     ['postgres', 'PostgreSQL'],
     ['sqlite', 'SQLite'],
