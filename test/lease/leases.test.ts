@@ -206,6 +206,18 @@ describe('acquiring', () => {
     ]);
   });
 
+  it('B-29 a lease counts as held until its release is sent, however late the answer comes', async () => {
+    const { clock, actor } = world();
+    const a = await actor();
+    const lease = await a.take('k', { ttl: '3s' });
+    await clock.advance(400);
+    a.faults.loseReplies = true;
+    const releasing = lease.release();
+    await clock.advance(500);
+    await releasing;
+    expect(a.happened.at(-1)).toMatchObject({ name: 'lease.abandoned', heldForMs: 400 });
+  });
+
   it('K-14 a listener that throws does not affect leases or other listeners', async () => {
     const { actor } = world();
     const { holdfast, take } = await actor();

@@ -140,6 +140,24 @@ describe('the history of an instance', () => {
     expect(appended).toEqual([20, 1_000, 1_000, 500]);
   });
 
+  it('keeps a hundred doubts of an outage, so that it does not push out everything else', async () => {
+    const { clock, events, written } = setUp();
+    const outage = () => {
+      for (let i = 0; i < 250; i++) {
+        const about = { ...LEASE, key: `k${i}` };
+        events.emit('lease.uncertain', { ...about, reason: 'renewal_failed', remainingMs: 1 });
+      }
+      for (let i = 0; i < 250; i++) events.emit('lease.confirmed', { ...LEASE, key: `k${i}` });
+    };
+    outage();
+    await clock.advance(250);
+    outage();
+    await clock.advance(250);
+    const names = (await written()).map(({ event }) => event);
+    expect(names.filter((name) => name === 'lease.uncertain')).toHaveLength(200);
+    expect(names.filter((name) => name === 'lease.confirmed')).toHaveLength(200);
+  });
+
   it('waits for a store that is away, and loses nothing that it can keep', async () => {
     const { clock, events, faults, written, appended } = setUp();
     faults.refuse = true;
