@@ -10,14 +10,14 @@ import { exactly, spanOf } from '../core/time-text.ts';
 import type { LoggedEvent } from '../telemetry/event-log.ts';
 import { LEVELS } from '../telemetry/levels.ts';
 import { sentenceOf } from '../telemetry/sentences.ts';
-import { COLOURS, InstanceNames } from './instance-names.ts';
+import { COLOURS, InstanceNameSet } from './instance-name-set.ts';
 import type { IncidentReport, ReportKey, ReportList, ReportTenure } from './report.ts';
 import { STYLE } from './report-style.ts';
 import type { Finding, Verification } from './verify.ts';
-import type { ZonedTime } from './zoned-time.ts';
+import type { ZonedClock } from './zoned-clock.ts';
 
 export interface PageOptions {
-  readonly time: ZonedTime;
+  readonly time: ZonedClock;
   /** When the page was made. */
   readonly madeAtMs: number;
   /** How to get less: `give --key or a shorter time`. */
@@ -26,7 +26,7 @@ export interface PageOptions {
 
 /** The whole page. */
 export function reportPage(report: IncidentReport, options: PageOptions): string {
-  return new ReportPage(report, options).text();
+  return new PageWriter(report, options).text();
 }
 
 /** Of one key, the latest are listed. */
@@ -49,10 +49,10 @@ const DOUBTS: Readonly<Record<string, string>> = {
   clock_jump: 'the wall clock jumped',
 };
 
-class ReportPage {
+class PageWriter {
   readonly #report: IncidentReport;
   readonly #options: PageOptions;
-  readonly #names: InstanceNames;
+  readonly #names: InstanceNameSet;
   /** By the name of a holder, in the order in which they appear. */
   readonly #colours = new Map<string, number>();
 
@@ -60,7 +60,7 @@ class ReportPage {
     this.#report = report;
     this.#options = options;
     const { keys, events, gaps } = report;
-    this.#names = new InstanceNames([
+    this.#names = new InstanceNameSet([
       ...keys.flatMap(({ tenures }) => tenures.map(({ instance }) => instance)),
       ...events.flatMap(({ instance, member }) => [instance, String(member)]),
       ...gaps.flatMap(({ from, to }) => [from ?? '', to]),

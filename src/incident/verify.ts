@@ -1,6 +1,6 @@
 /**
- * Whether the shared log contradicts what leases promise: two tenures of a key at once, a fence that
- * fell, a write that a sink accepted outside its tenure.
+ * Whether the shared log contradicts what leases promise: two tenures of a key at once, a fence
+ * that fell, a write that a sink accepted outside its tenure.
  *
  * What instances wrote is testimony: an instance may be wrong about itself, and a log without a
  * contradiction proves nothing. So there are three answers about any two entries: they contradict,
@@ -87,7 +87,7 @@ export function verify(events: Iterable<LoggedEvent>, options: VerifyOptions): V
 
 /** The same, for entries that are read already. */
 export function verifyTenures(read: LoggedTenures, options: VerifyOptions): Verification {
-  return new Verifier(read, options).verification();
+  return new VerifyRun(read, options).verification();
 }
 
 /** How certain an amount is: more than `slackMs` is. */
@@ -96,7 +96,7 @@ interface Amount {
   readonly slackMs: number;
 }
 
-class Verifier {
+class VerifyRun {
   readonly #read: LoggedTenures;
   readonly #options: VerifyOptions;
   readonly #keys: readonly LoggedKey[];

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { incidentReport, MAX_KEYS } from '../../src/incident/report.ts';
 import { reportPage } from '../../src/incident/report-page.ts';
-import { ZonedTime } from '../../src/incident/zoned-time.ts';
+import { ZonedClock } from '../../src/incident/zoned-clock.ts';
 import { fenceAt, LogWriter, lease, NOON } from './logged.ts';
 
 const FROM = NOON - 60_000;
@@ -14,7 +14,7 @@ function made(log: LogWriter, rest: { key?: string; isTrimmed?: boolean } = {}) 
 }
 
 function page(log: LogWriter): string {
-  const time = new ZonedTime('Europe/Berlin');
+  const time = new ZonedClock('Europe/Berlin');
   return reportPage(made(log), { time, madeAtMs: TO, narrow: 'give --key' });
 }
 
@@ -160,7 +160,7 @@ describe('the page of a report', () => {
   });
 
   it('refuses a zone that is none', () => {
-    expect(() => new ZonedTime('Mars/Base')).toThrow(
+    expect(() => new ZonedClock('Mars/Base')).toThrow(
       /^zone is "Mars\/Base": the name of a time zone/,
     );
   });

@@ -5,7 +5,7 @@ import { readWindow } from '../../incident/log-window.ts';
 import { incidentReport } from '../../incident/report.ts';
 import { reportPage } from '../../incident/report-page.ts';
 import { type TimeRange, timeRange } from '../../incident/time-range.ts';
-import { ZonedTime } from '../../incident/zoned-time.ts';
+import { ZonedClock } from '../../incident/zoned-clock.ts';
 import { type Route, route } from '../http/route.ts';
 import type { ServerContext } from '../server-context.ts';
 
@@ -56,7 +56,7 @@ export function reportRoutes({ holdfast, clock }: ServerContext): Route[] {
       async handle({ query: { from, to, key, zone } }) {
         const madeAtMs = clock.wallMs();
         const range = asked({ from, to }, Math.ceil(madeAtMs / 1_000) * 1_000);
-        const time = new ZonedTime(zone);
+        const time = new ZonedClock(zone);
         const { fromMs } = range;
         const window = await readWindow(holdfast.log, { fromMs, most: MAX_READ });
         const { events, isTrimmed } = window;

@@ -6,7 +6,7 @@ import { readWindow } from '../../../incident/log-window.ts';
 import { incidentReport } from '../../../incident/report.ts';
 import { reportPage } from '../../../incident/report-page.ts';
 import { timeRange } from '../../../incident/time-range.ts';
-import { ZonedTime } from '../../../incident/zoned-time.ts';
+import { ZonedClock } from '../../../incident/zoned-clock.ts';
 import type { Context } from '../../context.ts';
 import { EXIT, type Exit, usageError } from '../../exit-codes.ts';
 import { withHoldfast } from '../../opening.ts';
@@ -35,7 +35,7 @@ export async function report({ flags, output }: Context, only: ReportFlags): Pro
     readWindow(log, { fromMs: range.fromMs, most: MOST_ENTRIES }),
   );
   const made = incidentReport(events, { ...range, key, isTrimmed });
-  const time = new ZonedTime();
+  const time = new ZonedClock();
   if (out !== undefined) {
     const narrow = 'give --key, or a shorter time';
     await writePage(out, reportPage(made, { time, madeAtMs, narrow }));

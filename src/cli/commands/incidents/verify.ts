@@ -12,7 +12,7 @@ import {
   type Verification,
   verify,
 } from '../../../incident/verify.ts';
-import { ZonedTime } from '../../../incident/zoned-time.ts';
+import { ZonedClock } from '../../../incident/zoned-clock.ts';
 import { LOG_KEPT } from '../../../store/port/log-store.ts';
 import { sentenceOf } from '../../../telemetry/sentences.ts';
 import type { Context } from '../../context.ts';
@@ -75,7 +75,7 @@ function inWords(
   range: TimeRange | null,
   output: Output,
 ): string {
-  const time = new ZonedTime();
+  const time = new ZonedClock();
   const checked = [
     `${counted(tenures, 'tenure')} of ${counted(keys, 'key')}`,
     ...(writes > 0 ? [`${counted(writes, 'record')} of sinks`] : []),
@@ -99,7 +99,7 @@ function inWords(
   ].join('');
 }
 
-function findingText({ key, kind, text, explanation, events, writes }: Finding, time: ZonedTime) {
+function findingText({ key, kind, text, explanation, events, writes }: Finding, time: ZonedClock) {
   const lines = [
     ...events.map(({ at, instance, event, position: _, ...facts }) => ({
       at,

@@ -6,7 +6,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** Colours of a page; a further instance shares one. */
 export const COLOURS = 12;
 
-export class InstanceNames {
+export class InstanceNameSet {
   readonly #names = new Map<string, string>();
 
   constructor(ids: Iterable<string>) {

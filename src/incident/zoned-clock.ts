@@ -1,7 +1,7 @@
 /** Moments as people of one time zone read them. */
 import { ConfigError } from '../core/errors.ts';
 
-export class ZonedTime {
+export class ZonedClock {
   /** The name of the zone, such as `Europe/Berlin`. */
   readonly zone: string;
   readonly #day: Intl.DateTimeFormat;
