@@ -121,9 +121,10 @@ ${this.#eventTable('Events', 'events', 'The log has no events of this time.')}
         : html`<details><summary>${count(unclear.length, 'finding')} that something else explains as well</summary>${this.#findings(unclear)}</details>`;
     if (contradictions.length > 0)
       return html`<section class="verdict bad"><strong>${count(contradictions.length, 'contradiction')}</strong>${this.#findings(contradictions)}${doubtful}${told}</section>`;
+    if (tenures === 0)
+      return html`<section class="verdict"><strong>The log has no tenure of this time.</strong>${told}</section>`;
     const tone = unclear.length > 0 ? 'warn' : 'good';
-    const what = tenures === 0 ? 'The log has no tenure of this time.' : 'No contradiction found.';
-    return html`<section class="verdict ${tone}"><strong>${what}</strong>
+    return html`<section class="verdict ${tone}"><strong>No contradiction found.</strong>
 <p>This is testimony, not proof: the log has what instances wrote about themselves.</p>${doubtful}${told}</section>`;
   }
 

@@ -35,6 +35,7 @@ p { margin: .35rem 0; }
 .kicker { color: var(--ink-2); font-size: .85rem; margin: 0; }
 .break { overflow-wrap: anywhere; }
 .verdict { border-left: 4px solid; border-radius: 6px; padding: .8rem 1rem; margin: 1.25rem 0 0; }
+.verdict { background: var(--panel); }
 .verdict > strong { font-size: 1.1rem; }
 .verdict.good { border-color: var(--good); background: var(--good-ground); }
 .verdict.warn { border-color: var(--warn); background: var(--warn-ground); }
@@ -71,7 +72,7 @@ svg.bars { display: block; width: 100%; height: 24px; overflow: hidden; }
 .doubt { fill: url(#doubt); }
 .gap { fill: var(--bad); }
 .lost { stroke: var(--bad); stroke-width: 3; }
-.act { stroke: var(--ink); stroke-width: 1.5; stroke-dasharray: 3 2; }
+.act { stroke: var(--ink); stroke-width: 2; }
 ${colours()}
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .88rem; }

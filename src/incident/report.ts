@@ -70,7 +70,7 @@ export interface ReportTenure {
   readonly doubts: readonly Doubt[];
 }
 
-export interface ReportGap extends Gap {
+interface ReportGap extends Gap {
   readonly atMs: number;
   readonly target: string;
   readonly from: string | null;
@@ -78,7 +78,7 @@ export interface ReportGap extends Gap {
 }
 
 /** Leases of one instance that were in doubt for the same reason, at about the same time. */
-export interface ReportDoubt {
+interface ReportDoubt {
   readonly instance: string;
   readonly reason: string;
   readonly fromMs: number;
@@ -87,7 +87,7 @@ export interface ReportDoubt {
 }
 
 /** A process that did not run. `lost`: how many leases ran out meanwhile. */
-export interface Standstill {
+interface Standstill {
   readonly instance: string;
   readonly atMs: number;
   readonly lastedMs: number;

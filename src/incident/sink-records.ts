@@ -14,7 +14,7 @@ export interface SinkRecord {
 }
 
 /** Further lines are refused: `--from` and `--to` do not make a file shorter. */
-export const MAX_RECORDS = 500_000;
+const MAX_RECORDS = 500_000;
 
 /** Reads a file of records. Throws for a line that is not one, with its number and the rule. */
 export function readSinkRecords(text: string, sink: string): SinkRecord[] {

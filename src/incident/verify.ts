@@ -20,7 +20,7 @@ import {
 import type { SinkRecord } from './sink-records.ts';
 import { type ClockOffset, clockOffsets, storeMs } from './store-time.ts';
 
-export type FindingKind =
+type FindingKind =
   /** Two holders could act at once. */
   | 'overlap'
   /** A later grant had a lower fence. */
@@ -73,7 +73,7 @@ export interface Verification {
 /** How far clocks of hosts may differ, unless the caller knows better. */
 export const DEFAULT_TOLERANCE_MS = 1_000;
 /** Longer lists of findings are cut, and `limits` says so. */
-export const MAX_FINDINGS = 200;
+const MAX_FINDINGS = 200;
 /** Two readings of one clock, rounded. */
 const SAME_CLOCK_MS = 5;
 /** Monotonic clocks of two hosts may run apart by this share. */

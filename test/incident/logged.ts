@@ -3,7 +3,7 @@ import type { LoggedEvent } from '../../src/telemetry/event-log.ts';
 /** Noon of a day, from which the moments of these logs count. */
 export const NOON = Date.UTC(2026, 5, 1, 12);
 export const TTL_MS = 30_000;
-export const GUARD_MS = 1_500;
+const GUARD_MS = 1_500;
 
 interface Skews {
   /** How far the clock of each instance is ahead of the store's. */
