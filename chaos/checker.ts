@@ -15,6 +15,7 @@ import type { Standstill } from '../test/support/poll-record.ts';
 import type { Refusal } from '../testing/model/rules.ts';
 import type { Entry } from './history.ts';
 import { faultsOf, type InjectedFault, livenessViolations } from './liveness.ts';
+import { contradictionsOf } from './shared-log.ts';
 import {
   type Actors,
   actorsOf,
@@ -47,6 +48,8 @@ export type Invariant =
   | 'model'
   | 'gap'
   | 'no recovery'
+  /** `holdfast verify` finds a contradiction in it, and the checker none. */
+  | 'verify'
   /** A process ended by itself, or a promise was rejected that nobody awaited. */
   | 'crash';
 
@@ -81,9 +84,21 @@ export function check(history: readonly Entry[], refusals: readonly Refusal[] = 
     ...livenessViolations(history, actors.polls, faults),
     ...crashViolations(history),
     ...refusals.map(modelViolation),
+    ...verifyViolations(history, actors),
   ].sort((a, b) => a.atMs - b.atMs);
   const violations = found.filter((violation) => !isPermitted(violation, faults));
-  return { violations, permitted: found.filter((violation) => isPermitted(violation, faults)) };
+  const permitted = found.filter((violation) => isPermitted(violation, faults));
+  // Of what the checker found too, `verify` is only the second witness.
+  const first = [...violations, ...permitted].filter(({ invariant }) => invariant !== 'verify');
+  const isNew = ({ invariant, target }: Violation) =>
+    invariant !== 'verify' || !first.some((other) => other.target === target);
+  return { violations: violations.filter(isNew), permitted: permitted.filter(isNew) };
+}
+
+function verifyViolations(history: readonly Entry[], { standstills }: Actors): Violation[] {
+  return contradictionsOf(history, standstills).map(({ key: target, atMs, lastedMs, text }) => {
+    return { invariant: 'verify', target, atMs, untilMs: atMs + (lastedMs ?? 0), text };
+  });
 }
 
 function isPermitted({ invariant, atMs }: Violation, faults: readonly InjectedFault[]): boolean {

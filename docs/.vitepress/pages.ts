@@ -83,6 +83,7 @@ const OPERATION: PageGroup = {
   pages: [
     ['operations', 'Operations'],
     ['page', 'The dashboard'],
+    ['incidents', 'After an incident'],
     ['redis', 'Redis and Valkey'],
     ['redis-links', 'Redis connections'],
     ['postgres', 'PostgreSQL'],

@@ -17,6 +17,7 @@ export const EXIT = {
   lost: 76,
   config: 78,
   quarantined: 79,
+  contradicted: 80,
   notExecutable: 126,
   notFound: 127,
 } as const;
@@ -40,6 +41,7 @@ export const EXIT_MEANINGS: readonly (readonly [string, string])[] = [
     '79',
     'the store is in quarantine: it may have lost leases, and grants none for a while. --held-exit-code and --quiet do not apply',
   ],
+  ['80', 'verify: the log contradicts itself, or what a sink recorded'],
   ['126', 'run: the command could not be executed'],
   ['127', 'run: the command was not found'],
   ['128+n', 'run: ended by signal n, such as 130 for Ctrl-C'],

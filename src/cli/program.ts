@@ -9,6 +9,7 @@ import { addAdmin } from './commands/admin/commands.ts';
 import { SHELLS, type Shell } from './commands/completion.ts';
 import { addDemo } from './commands/demo/commands.ts';
 import { addFleetSteering, addFleetViews } from './commands/fleet/commands.ts';
+import { addIncidents } from './commands/incidents/commands.ts';
 import { addIntents } from './commands/intents/commands.ts';
 import { addLeaseViews, addRevoke } from './commands/leases/commands.ts';
 import { addRun } from './commands/run/commands.ts';
@@ -75,6 +76,7 @@ export function buildProgram(onExit: (exit: Exit) => void): Command {
   addLeaseViews(program, perform);
   addFleetViews(program, perform);
   addSlots(program, perform);
+  addIncidents(program, perform);
   program.commandsGroup(GROUP.steer);
   addRevoke(program, perform);
   addFleetSteering(program, perform);

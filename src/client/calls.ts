@@ -85,6 +85,7 @@ async function attempt(
     const response = await send(settings, request, timeout.signal);
     const text = await response.text().catch(throwNoAnswer);
     if (!response.ok) throw refusalFrom(response, text, settings.clock);
+    if (request.isText === true) return text;
     return response.status === 204 ? null : jsonOf(text, response.status);
   } finally {
     timeout.end();

@@ -375,6 +375,18 @@ export interface HistoryQuery {
   readonly member?: string | undefined;
 }
 
+/** Times with their date and zone: `2026-01-31T03:10:00Z`. */
+export interface ReportQuery {
+  /** Default: one hour before the end. */
+  readonly from?: string | undefined;
+  /** Default: now. */
+  readonly to?: string | undefined;
+  /** Only this key, or this target. */
+  readonly key?: string | undefined;
+  /** The time zone of the page, such as `Europe/Berlin`; default that of the server. */
+  readonly zone?: string | undefined;
+}
+
 /** A lease that is held. */
 export interface ApiLease {
   readonly key: string;

@@ -17,6 +17,7 @@ import type {
   LeaseState,
   LeasesPage,
   NewPollSession,
+  ReportQuery,
   RevokeRequest,
   StageAction,
   StagePicture,
@@ -134,6 +135,16 @@ export class OperatorClient extends HoldfastClient {
     for (const [name, value] of Object.entries(rest))
       if (value !== undefined) search.set(name, String(value));
     return this.#get(withSearch('/history', search), options);
+  }
+
+  /** What happened in a time, as one HTML page. */
+  async report(query: ReportQuery = {}, { signal }: CallOptions = {}): Promise<string> {
+    const search = new URLSearchParams();
+    for (const [name, value] of Object.entries(query))
+      if (value !== undefined) search.set(name, String(value));
+    const path = withSearch(`${API}/report`, search);
+    const sent = { method: 'GET', path, isText: true } as const;
+    return String(await call(this.#settings, sent, signal));
   }
 
   /** One page of held leases. */

@@ -26,6 +26,8 @@ export interface ClientRequest {
   readonly path: string;
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
+  /** The response is text, not JSON. */
+  readonly isText?: true;
 }
 
 export async function send(

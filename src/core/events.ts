@@ -17,7 +17,13 @@ export interface LeaseFacts {
  * of truth. `docs/events.md` names each.
  */
 export interface Events {
-  'lease.acquired': LeaseFacts & { ttlMs: number; remainingMs: number; waitedMs: number };
+  'lease.acquired': LeaseFacts & {
+    ttlMs: number;
+    remainingMs: number;
+    waitedMs: number;
+    /** How long the request took: the store made the grant within this time before the event. */
+    tookMs: number;
+  };
   'lease.refused': LeaseFacts & { by: string; reason: BusyReason; expiresInMs: number };
   'lease.renewed': { leaseClass: string; count: number; tookMs: number };
   /** One lease of a renewed batch. Emitted only if it has a listener. */
@@ -27,6 +33,7 @@ export interface Events {
   'lease.reasserted': LeaseFacts;
   'lease.releasing': LeaseFacts;
   'lease.released': LeaseFacts & {
+    /** Until the release was sent: from then on the holder could not act. */
     heldForMs: number;
     /** How long the key stays taken after that; 0 unless `keepFor` asks for it. */
     keptForMs: number;

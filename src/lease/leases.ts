@@ -346,7 +346,8 @@ export class Leases {
     return new Lease(tenure, this.#releaser, this.#rt.store);
   }
 
-  #emitAcquired({ policy, key, holder }: Acquisition, lease: Lease, waitedMs: number): void {
+  #emitAcquired(acquisition: Acquisition, lease: Lease, waitedMs: number): void {
+    const { policy, key, holder, tenure } = acquisition;
     const { events } = this.#rt;
     if (!events.hasListener('lease.acquired')) return;
     events.emit('lease.acquired', {
@@ -357,6 +358,7 @@ export class Leases {
       ttlMs: policy.timings.ttlMs,
       remainingMs: lease.remainingMs(),
       waitedMs,
+      tookMs: tenure?.heldForMs ?? 0,
     });
   }
 

@@ -131,7 +131,8 @@ export class Tenure implements Claim, TimerEntry {
   }
 
   get heldForMs(): number {
-    const untilMs = this.isOver ? this.#endedAtMs : this.#rt.clock.monotonicMs();
+    const hasEnded = this.isOver || this.isHandedIn;
+    const untilMs = hasEnded ? this.#endedAtMs : this.#rt.clock.monotonicMs();
     return untilMs - this.acquiredAtMs;
   }
 
@@ -298,6 +299,7 @@ export class Tenure implements Claim, TimerEntry {
     assert(this.#state === 'releasing', 'a tenure is releasing when it is handed in');
     assert(!this.isHandedIn, 'a tenure is handed in once');
     this.#requests = 'handed-in';
+    this.#endedAtMs = this.#rt.clock.monotonicMs();
     this.#controller?.abort(this.lostError());
   }
 
@@ -369,7 +371,7 @@ export class Tenure implements Claim, TimerEntry {
   }
 
   #end(state: 'lost' | 'released'): void {
-    this.#endedAtMs = this.#rt.clock.monotonicMs();
+    if (!this.isHandedIn) this.#endedAtMs = this.#rt.clock.monotonicMs();
     this.#state = state;
   }
 }

@@ -27,11 +27,19 @@ const MAX_PAUSE_MS = 5_000;
 /** How long `close` tries to write the waiting entries. */
 const CLOSE_WITHIN_MS = 1_000;
 
+/**
+ * Of doubts, and of confirmations: so many are kept of each until they are written. An outage puts
+ * every lease in doubt at once, and would push everything else out of the log.
+ */
+const MAX_DOUBTS = 100;
+
 /** Longer facts are cut: an error may quote anything, and an entry must fit into the log. */
 const MAX_FACT_CHARACTERS = 2_000;
 
 const RECORDED = [
   'lease.acquired',
+  'lease.uncertain',
+  'lease.confirmed',
   'lease.lost',
   'lease.released',
   'lease.transferred',
@@ -72,6 +80,7 @@ const RECORDED = [
   'run.settled',
   'store.forgot',
   'store.quarantined',
+  'loop.delayed',
   'result.refused',
   'workflow.claimed',
   'workflow.transferred',
@@ -84,6 +93,8 @@ const RECORDED = [
   'operator.acted',
 ] satisfies readonly EventName[];
 
+const DOUBTS: ReadonlySet<EventName> = new Set(['lease.uncertain', 'lease.confirmed']);
+
 type HistoryRuntime = Omit<Runtime, 'tracing'>;
 
 export class History {
@@ -93,6 +104,8 @@ export class History {
   /** Entries dropped since `log.dropped` was last emitted, and since it was last written. */
   #dropped = 0;
   #missing = 0;
+  /** Entries of each kind of doubt that wait to be written. */
+  readonly #doubts = new Map<EventName, number>();
   #timer: Timer | null = null;
   #writing: Promise<void> | null = null;
   /** 0 unless the last request failed. */
@@ -119,6 +132,7 @@ export class History {
 
   #record(name: EventName, facts: object): void {
     if (!isOurs(facts, this.#rt.instanceId) || isRedundant(name, facts)) return;
+    if (DOUBTS.has(name) && !this.#countDoubt(name)) return;
     this.#append(name, facts);
     if (this.#waiting.length > MAX_WAITING) {
       this.#waiting.shift();
@@ -127,6 +141,13 @@ export class History {
     if (this.#writing !== null) return;
     if (this.#waiting.length >= MAX_BATCH && this.#pauseMs === 0) this.#startWriting();
     else this.#schedule();
+  }
+
+  /** Whether there is room for another. */
+  #countDoubt(name: EventName): boolean {
+    const count = (this.#doubts.get(name) ?? 0) + 1;
+    this.#doubts.set(name, count);
+    return count <= MAX_DOUBTS;
   }
 
   #append(event: EventName, facts: object): void {
@@ -174,6 +195,7 @@ export class History {
       const rescued = Math.min(batch.length, this.#dropped - droppedBefore);
       this.#dropped -= rescued;
       this.#waiting = this.#waiting.slice(batch.length - rescued);
+      this.#doubts.clear();
       this.#appendMissing();
       // Only a hint: readers that miss it read periodically.
       store.signals.publish(LOG_TOPIC, '').catch(() => {});

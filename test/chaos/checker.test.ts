@@ -332,3 +332,24 @@ describe('what is found on PostgreSQL', () => {
     ]);
   });
 });
+
+describe('what `holdfast verify` says of a history', () => {
+  it('B-29 is said of a write that the sink accepted long after the tenure', () => {
+    const about = { target: T, fence: 10, poll: 1, by: 'a' };
+    const tale = new Tale()
+      .granted(0, 'a', 10, 2_850)
+      .tell(1_000, 'a', 'lease.released', { target: T, fence: 10, heldForMs: 1_000 })
+      .tell(2_000, 'sink', 'sink.accepted', about);
+    expect(tale.found).toEqual(['verify']);
+    tale.tell(2_010, 'a', 'stood.still', { fromMs: 900 });
+    expect(tale.found).toEqual([]);
+  });
+
+  it('B-29 is not said again of what the checker has found', () => {
+    const tale = new Tale()
+      .granted(0, 'a', 10, 2_850)
+      .granted(1_000, 'b', 11, 3_850)
+      .tell(2_000, 'a', 'lease.released', { target: T, fence: 10, heldForMs: 2_000 });
+    expect(tale.found).toEqual(['exclusion']);
+  });
+});

@@ -179,7 +179,14 @@ describe('acquiring', () => {
     await clock.advance(2_850);
     const facts = { leaseClass: 'lease', key: 'k', holder, fence };
     expect(a.happened).toEqual([
-      { name: 'lease.acquired', ...facts, ttlMs: 3_000, remainingMs: 2_850, waitedMs: 0 },
+      {
+        name: 'lease.acquired',
+        ...facts,
+        ttlMs: 3_000,
+        remainingMs: 2_850,
+        waitedMs: 0,
+        tookMs: 0,
+      },
       {
         name: 'lease.uncertain',
         ...facts,
@@ -200,6 +207,18 @@ describe('acquiring', () => {
         expiresInMs: 3_000,
       },
     ]);
+  });
+
+  it('B-29 a lease counts as held until its release is sent, however late the answer comes', async () => {
+    const { clock, actor } = world();
+    const a = await actor();
+    const lease = await a.take('k', { ttl: '3s' });
+    await clock.advance(400);
+    a.faults.loseReplies = true;
+    const releasing = lease.release();
+    await clock.advance(500);
+    await releasing;
+    expect(a.happened.at(-1)).toMatchObject({ name: 'lease.abandoned', heldForMs: 400 });
   });
 
   it('K-14 a listener that throws does not affect leases or other listeners', async () => {

@@ -1,7 +1,7 @@
 import ts from 'typescript';
 import { type Finding, finding, nodesOf, parse, type SourceText } from './source-tree.ts';
 
-const BELOW_TOP = 'core store lease fleet workflow intents worker telemetry'.split(' ');
+const BELOW_TOP = 'core store lease fleet workflow intents worker telemetry incident'.split(' ');
 
 /**
  * Who may import whom: data flows downhill. `top` is the files directly in src. `testing` lies beside src.
@@ -11,6 +11,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   store: ['core'],
   lease: ['core', 'store'],
   telemetry: ['core', 'store'],
+  incident: ['core', 'store', 'telemetry'],
   fleet: ['core', 'store', 'lease', 'telemetry'],
   workflow: ['core', 'store', 'lease'],
   intents: ['core', 'store', 'lease', 'fleet'],

@@ -52,6 +52,7 @@ describe('the history of an instance', () => {
       ttlMs: 30_000,
       remainingMs: 28_499.6,
       waitedMs: 0.4,
+      tookMs: 1.2,
     });
     events.emit('result.refused', { target: 'device-1', fence: 1, seen: 1794735731926002 });
     const error = new Error('redis://user:canary@host:6379 is unreachable');
@@ -71,6 +72,7 @@ describe('the history of an instance', () => {
         ttlMs: 30_000,
         remainingMs: 28_500,
         waitedMs: 0,
+        tookMs: 1,
       },
       {
         position: expect.any(String),
@@ -120,7 +122,13 @@ describe('the history of an instance', () => {
     const { clock, events, appended } = setUp();
     const take = (count: number) => {
       for (let i = 0; i < count; i++)
-        events.emit('lease.acquired', { ...LEASE, ttlMs: 1, remainingMs: 1, waitedMs: 0 });
+        events.emit('lease.acquired', {
+          ...LEASE,
+          ttlMs: 1,
+          remainingMs: 1,
+          waitedMs: 0,
+          tookMs: 0,
+        });
     };
     take(20);
     await clock.advance(249);
@@ -130,6 +138,24 @@ describe('the history of an instance', () => {
     take(2_500);
     await clock.advance(0);
     expect(appended).toEqual([20, 1_000, 1_000, 500]);
+  });
+
+  it('keeps a hundred doubts of an outage, so that it does not push out everything else', async () => {
+    const { clock, events, written } = setUp();
+    const outage = () => {
+      for (let i = 0; i < 250; i++) {
+        const about = { ...LEASE, key: `k${i}` };
+        events.emit('lease.uncertain', { ...about, reason: 'renewal_failed', remainingMs: 1 });
+      }
+      for (let i = 0; i < 250; i++) events.emit('lease.confirmed', { ...LEASE, key: `k${i}` });
+    };
+    outage();
+    await clock.advance(250);
+    outage();
+    await clock.advance(250);
+    const names = (await written()).map(({ event }) => event);
+    expect(names.filter((name) => name === 'lease.uncertain')).toHaveLength(200);
+    expect(names.filter((name) => name === 'lease.confirmed')).toHaveLength(200);
   });
 
   it('waits for a store that is away, and loses nothing that it can keep', async () => {

@@ -33,7 +33,13 @@ function setUp(level: LogLevel = 'info') {
 describe('the log of an instance', () => {
   it('FR-019 FR-022 has an entry for a lease that was had, and one for a lease that was not', () => {
     const { events, entries } = setUp();
-    events.emit('lease.acquired', { ...LEASE, ttlMs: 30_000, remainingMs: 28_500, waitedMs: 0 });
+    events.emit('lease.acquired', {
+      ...LEASE,
+      ttlMs: 30_000,
+      remainingMs: 28_500,
+      waitedMs: 0,
+      tookMs: 0,
+    });
     events.emit('lease.refused', { ...LEASE, by: OTHER, reason: 'held', expiresInMs: 900 });
     expect(entries()).toEqual([
       {
@@ -45,6 +51,7 @@ describe('the log of an instance', () => {
         ttlMs: 30_000,
         remainingMs: 28_500,
         waitedMs: 0,
+        tookMs: 0,
         msg: 'took device-7',
       },
       {
@@ -125,6 +132,7 @@ describe('the log of an instance', () => {
       ttlMs: 1,
       remainingMs: 1,
       waitedMs: 0,
+      tookMs: 0,
     });
     expect(entries()).toMatchObject([
       { leaseClass: 'lease', key: 'device-7', msg: "took lease 'device-7'" },
@@ -203,7 +211,14 @@ describe('the log on a terminal', () => {
     for (const [name, listener] of Object.entries(printed.listeners()))
       events.on(name as EventName, listener as Listener<EventName>);
     const take = (key: string) =>
-      events.emit('lease.acquired', { ...LEASE, key, ttlMs: 1, remainingMs: 1, waitedMs: 0 });
+      events.emit('lease.acquired', {
+        ...LEASE,
+        key,
+        ttlMs: 1,
+        remainingMs: 1,
+        waitedMs: 0,
+        tookMs: 0,
+      });
     return { clock, events, log, printed, shown, take };
   }
 

@@ -1,6 +1,9 @@
 /** Who owned what, over time: a lane per target or per instance, and gaps with their length and explanation. */
+import { useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import '../style/timeline.css';
+import { messageOf } from '../data/access.ts';
+import { saveReport } from '../data/report-file.ts';
 import { counted, moment } from '../data/words.ts';
 import { AsCli } from '../parts/as-cli.tsx';
 import { Empty } from '../parts/basics.tsx';
@@ -192,6 +195,34 @@ function Controls({ scene, isTable }: { scene: Scene; isTable: boolean }) {
       >
         {isTable ? 'Show lanes' : 'Show table'}
       </button>
+      <DownloadReport scene={scene} />
     </div>
+  );
+}
+
+/** The time that is shown, as one page to keep or to send: the same that `holdfast report` writes. */
+function DownloadReport({ scene }: { scene: Scene }) {
+  const state = useSignal<'idle' | 'busy' | string>('idle');
+  const download = async () => {
+    const { from, to } = scene.window.peek();
+    state.value = 'busy';
+    try {
+      await saveReport(from, to);
+      state.value = 'idle';
+    } catch (error) {
+      state.value = messageOf(error);
+    }
+  };
+  return (
+    <>
+      <button type="button" disabled={state.value === 'busy'} onClick={download}>
+        {state.value === 'busy' ? 'Preparing …' : 'Download report'}
+      </button>
+      {state.value !== 'idle' && state.value !== 'busy' && (
+        <span class="bad" role="alert">
+          The report could not be made: {state.value}
+        </span>
+      )}
+    </>
   );
 }

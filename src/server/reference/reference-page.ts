@@ -1,8 +1,8 @@
 /** The reference page, made from the OpenAPI document, without scripts. */
 
+import { type Html, html, NOTHING, prose } from '../../core/html.ts';
 import { PROBLEMS, type ProblemName } from '../http/problem.ts';
 import { curlExample, refName, resolved } from './curl-example.ts';
-import { type Html, html, NOTHING, prose } from './html.ts';
 import type { JsonSchema, OpenApi, Operation, OperationResponse, Parameter } from './openapi.ts';
 
 /** Relative links from one page to the others, independent of where the server is mounted. */

@@ -3,10 +3,10 @@
  * token, like any client. It answers only under `pageHosts`, against DNS rebinding.
  */
 import { z } from 'zod';
+import { html } from '../../core/html.ts';
 import type { Encoding, PageFile, PageReader } from '../dashboard-files.ts';
 import { Problem } from '../http/problem.ts';
 import { type Route, route } from '../http/route.ts';
-import { html } from '../reference/html.ts';
 
 /** The page loads and connects to this server only, has no inline code, and cannot be framed. */
 const POLICY = [

@@ -18,6 +18,7 @@ import { leaseHoldingRoutes } from './lease-holding.ts';
 import { leaseRoutes } from './leases.ts';
 import { memberRoutes } from './members.ts';
 import { pageRoutes } from './page.ts';
+import { reportRoutes } from './report.ts';
 import { sessionRoutes } from './sessions.ts';
 import { slotRoutes } from './slots.ts';
 import { stageRoutes } from './stage.ts';
@@ -42,6 +43,7 @@ export function routeTable(
     aboutRoutes(server, { hasStage: stage !== undefined }),
     eventRoutes(server),
     historyRoutes(server),
+    reportRoutes(server),
     memberRoutes(server),
     fleetRoutes(server),
     targetRoutes(server),

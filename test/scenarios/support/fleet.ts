@@ -2,7 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
+import { readWindow } from '../../../src/incident/log-window.ts';
+import { verify } from '../../../src/incident/verify.ts';
 import { type Holdfast, open } from '../../../src/index.ts';
+import { LOG_KEPT } from '../../../src/store/port/log-store.ts';
 import { FaultProxy } from '../../../testing/fakes/fault-proxy.ts';
 import { type Child, spawnChild } from '../../support/child.ts';
 import { faultsOf, type Phase } from '../../support/chronicle.ts';
@@ -28,6 +31,8 @@ const START_DEADLINE_MS = 30_000;
 const STOP_DEADLINE_MS = 20_000;
 const SETTLE_DEADLINE_MS = 20_000;
 const LOOK_EVERY_MS = 40;
+/** All members read one clock, at slightly different moments. */
+const SAME_HOST_MS = 50;
 
 /** What a member tells as it happens, so that a failure can be read. */
 const TOLD = [
@@ -282,6 +287,14 @@ export class TestFleet implements AsyncDisposable {
     );
     expect(unhandled).toEqual([]);
     expect(this.polls.length).toBeGreaterThan(0);
+  }
+
+  /** What the members wrote into the shared log must not contradict itself, however the run went. */
+  async checkLog(): Promise<void> {
+    const { log } = await this.operator();
+    const { events } = await readWindow(log, { fromMs: null, most: LOG_KEPT });
+    const { contradictions } = verify(events, { toleranceMs: SAME_HOST_MS });
+    if (contradictions.length > 0) throw new Error(JSON.stringify(contradictions, null, 1));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -18,6 +18,12 @@ export function useFleet(kind: StoreKind, options: FleetOptions = {}): () => Tes
     fleet = await TestFleet.on(kind, options);
   });
   afterEach(() => use().check());
-  afterAll(() => fleet?.[Symbol.asyncDispose]());
+  afterAll(async () => {
+    try {
+      await fleet?.checkLog();
+    } finally {
+      await fleet?.[Symbol.asyncDispose]();
+    }
+  });
   return use;
 }

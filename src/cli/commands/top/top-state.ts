@@ -98,7 +98,9 @@ export class TopState {
 
   addEvent(event: LoggedEvent, { wallMs }: Moment): void {
     const { at, how } = event;
-    if (event.event.startsWith('lease.')) this.#transitions.add(at, wallMs);
+    // In doubt, a lease still has its owner.
+    const isTransition = /^lease\.(?!uncertain|confirmed)/.test(event.event);
+    if (isTransition) this.#transitions.add(at, wallMs);
     if (event.event === 'target.taken' && how === 'failover') this.#failovers.add(at, wallMs);
     if (event.event === 'target.taken' && how === 'handover') this.#handovers.add(at, wallMs);
     if (isRepeated(event, this.#gone)) return;

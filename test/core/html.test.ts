@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { html, prose } from '../../src/server/reference/html.ts';
+import { html, prose } from '../../src/core/html.ts';
 
 describe('html', () => {
   it('is text wherever something is put in', () => {

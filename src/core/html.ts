@@ -1,5 +1,5 @@
 /**
- * A template tag that escapes what is inserted, for the pages that this server makes. Without it,
+ * A template tag that escapes what is inserted, for the pages that Holdfast makes. Without it,
  * text from outside could become markup.
  */
 /** Only this file can set it, so text from outside never counts as `Html`. */
