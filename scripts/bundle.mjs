@@ -13,7 +13,15 @@ import { dirname, join, posix, relative } from 'node:path';
 import { rolldown } from 'rolldown';
 
 /** What users import, and the command. */
-const ENTRIES = ['index', 'client/index', 'redlock/index', 'server/index', 'testing/index'];
+const ENTRIES = [
+  'index',
+  'client/index',
+  'nest/index',
+  'node-cron/index',
+  'redlock/index',
+  'server/index',
+  'testing/index',
+];
 const COMMAND = 'cli/bin';
 /** A process of its own. It shares nothing, so it has a bundle of its own, which loads nothing else. */
 const SUPERVISOR = 'worker/supervisor/supervisor';
