@@ -19,7 +19,7 @@ export interface EarlierCommits {
   readonly before: string;
 }
 
-export const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** Below node_modules, so that an earlier build finds the packages of this one. */
 const CACHE = join(ROOT, 'node_modules/.cache/holdfast-upgrade');
 const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
