@@ -16,6 +16,8 @@ import { rolldown } from 'rolldown';
 const ENTRIES = [
   'index',
   'client/index',
+  'nest/index',
+  'node-cron/index',
   'redlock/index',
   'redlock/redlock4',
   'server/index',

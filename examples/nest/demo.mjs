@@ -17,6 +17,9 @@ await stage({ name: 'nest', about: ABOUT }, async ({ storeEnv, where }) => {
 
   title('All three are up.');
   const runners = await watchFires(players);
+  const leaders = players.filter((player) => player.last('leads'));
+  const leader = leaders[0]?.name ?? 'none';
+  claim(leaders.length === 1, `one of the three leads the inbox: ${leader}`);
 
   title('One of them is killed with -9.');
   const dead = runners.at(-1);

@@ -1,8 +1,8 @@
 /** One instance of a service with a schedule: `node instance.mjs NAME`. All instances have the same one. */
 import { open } from 'holdfast';
+import { runCoordinator } from 'holdfast/node-cron';
 import cron from 'node-cron';
 import { tell } from '../staging/telling.mjs';
-import { runCoordinator } from './coordinator.mjs';
 
 const [name] = process.argv.slice(2);
 const { HOLDFAST_STORE, HOLDFAST_PREFIX: prefix, HOLDFAST_QUARANTINE: quarantine } = process.env;

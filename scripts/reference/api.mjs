@@ -33,6 +33,8 @@ const PARTS = [
   [/^client\//, 'Messages', 'messages'],
   [/^server\/(http|routes)\//, 'Routes and problems', 'routes'],
   [/^server\//, 'The server'],
+  [/^nest\//, 'The module and its decorators'],
+  [/^node-cron\//, 'The run coordinator'],
   [/^redlock\//, 'The drop-in'],
   [/^testing\/simulate\//, 'Programs in simulated worlds', 'simulate'],
   [/^testing\/(?!sim\/)/, 'Clocks, faults and conformance'],

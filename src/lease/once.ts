@@ -10,7 +10,12 @@
  * Order matters. The start is on record before the work begins, and the lease is still held after
  * that. The end is on record before the lease is released.
  */
-import { FenceStaleError, KeyForeignError, StoreUnsuitableError } from '../core/errors.ts';
+import {
+  FenceStaleError,
+  KeyForeignError,
+  StoreQuarantinedError,
+  StoreUnsuitableError,
+} from '../core/errors.ts';
 import { checkKey } from '../core/ids.ts';
 import { checkKnown } from '../core/options.ts';
 import { retryStore } from '../core/retry.ts';
@@ -191,6 +196,19 @@ async function recordEnd(rt: Runtime, lease: Lease, run: RunRecord): Promise<voi
   await retryStore(rt, lease.signal, write)
     .catch(write)
     .catch(() => {});
+}
+
+/** The error of a quarantine, for callers that throw. */
+export function quarantineError({
+  key,
+  expiresInMs,
+}: Extract<NotRun, { reason: 'quarantine' }>): StoreQuarantinedError {
+  return new StoreQuarantinedError({ key, expiresInMs, waitedMs: 0 });
+}
+
+/** Refuses a key or options that every call of `once` would refuse. */
+export function checkOnceOptions(key: string, options: OnceOptions): void {
+  readJob(key, options);
 }
 
 function readJob(key: string, options: OnceOptions): Job {

@@ -16,7 +16,7 @@ import { hostNames } from './http/foreign-pages.ts';
 import { type LanSettings, parseLan } from './http/lan.ts';
 import { mount } from './http/mount.ts';
 import { type FailedRequest, handleRequest, type RequestPolicy } from './http/request.ts';
-import { type LimitSettings, RequestLimits } from './http/request-limits.ts';
+import { type LimitSettings, RequestGate } from './http/request-gate.ts';
 import { directFetch } from './http/response.ts';
 import type { Route } from './http/route.ts';
 import { makeToken, TokenSet, type TokenSettings } from './http/token-set.ts';
@@ -132,7 +132,7 @@ export function createApp(holdfast: Holdfast, options: AppOptions = {}): Holdfas
 function policyOf(options: AppOptions, clock: Clock) {
   const { lan, hosts, limits = {}, onError = logError } = options;
   return {
-    limits: new RequestLimits(limits, clock),
+    limits: new RequestGate(limits, clock),
     lan: lan === undefined ? null : parseLan(lan),
     hosts: hosts === undefined ? null : hostNames(hosts),
     pageHosts: hostNames(hosts ?? []),

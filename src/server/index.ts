@@ -10,7 +10,7 @@ export { EntryPasses } from './http/entry-passes.ts';
 export type { LanSettings } from './http/lan.ts';
 export { PROBLEMS, type ProblemName } from './http/problem.ts';
 export type { FailedRequest } from './http/request.ts';
-export type { LimitSettings, RateSettings } from './http/request-limits.ts';
+export type { LimitSettings, RateSettings } from './http/request-gate.ts';
 export {
   type AuditEntry,
   type Caller,

@@ -6,9 +6,10 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { lastingPort } from '../support/lasting-port.ts';
 import { freePort, startRedis } from '../support/redis-server.ts';
-import { pathOf } from '../support/require-redis.ts';
+import { install, pathOf, thisMachine } from '../support/require-redis.ts';
 import { until } from '../support/until.ts';
-import { BIN, privateFolder, type Running, startCli } from './support/cli.ts';
+import { BIN, cli, privateFolder, type Running, startCli } from './support/cli.ts';
+import { configOf, instructionsOf } from './support/dockerfile.ts';
 import { ALL, type Manifest, manifest, Pod, readDeploy } from './support/manifests.ts';
 
 /** On a machine that does something else, too, a process takes its time to start. */
@@ -16,6 +17,8 @@ const DEADLINE_MS = 60_000;
 const SLOW = { timeout: 3 * DEADLINE_MS };
 /** For how long the name of a worker is good that can not be shown to be dead. */
 const NAME_MS = 30_000;
+/** It refuses connections: polls fail, and their targets have owners. */
+const URL_OF_NOTHING = 'http://127.0.0.1:1/';
 const tokens = () =>
   JSON.stringify([{ id: 'web', token: randomBytes(16).toString('hex'), scope: 'v3:write' }]);
 const seconds = (text: string | undefined) => Number(text?.match(/^(\d+)s$/)?.[1]);
@@ -70,12 +73,51 @@ describe.concurrent('the manifests for Kubernetes (examples/deploy/kubernetes)',
     for (const { spec } of workloads) {
       const pod = spec.template.spec;
       const [{ args, lifecycle }] = pod.containers;
-      const before = Number(lifecycle?.preStop.exec.command[1] ?? 0);
+      const script = lifecycle?.preStop.exec.command.at(-1) ?? '';
+      const waits = [...script.matchAll(/\b(?:timeout|sleep) (\d+)/g)];
+      const before = waits.reduce((sum, [, atMost]) => sum + Number(atMost), 0);
       const within = seconds(flagOf(args, '--stop-within'));
       expect(within).toBeGreaterThanOrEqual(10);
       expect(before + within).toBeLessThan(pod.terminationGracePeriodSeconds);
     }
   });
+
+  it(
+    'hand over what a pod polls before it is told to stop, while it still answers',
+    SLOW,
+    async () => {
+      await using redis = await startRedis();
+      const workload = manifest('Deployment', 'holdfast-api');
+      const [first, second] = [0, 1].map((number) => podOn(workload, redis.url, number));
+      if (first === undefined || second === undefined) throw new Error('there are no pods');
+      await using ana = await first.start();
+      await using ben = await second.start();
+      for (const pod of [first, second])
+        await isSo('to be ready', () => pod.passes(pod.container.readinessProbe));
+      const ids = ['a', 'b', 'c', 'd', 'e', 'f'];
+      const at = { at: redis };
+      for (const id of ids)
+        expect(await cli(['targets', 'add', '--id', id, URL_OF_NOTHING], at)).toMatchObject({
+          code: 0,
+        });
+      const owned = async (name: string) => {
+        const { stdout } = await cli(['map', '--json'], at);
+        return JSON.parse(stdout).targets.filter(({ owner }: { owner: string | null }) =>
+          owner?.startsWith(name),
+        ).length;
+      };
+      await isSo(
+        'both to own some',
+        async () => (await owned('holdfast-api-0')) > 0 && (await owned('holdfast-api-1')) > 0,
+      );
+      await using hook = first.preStop();
+      expect(await hook.end('', DEADLINE_MS)).toMatchObject({ code: 0 });
+      expect(await first.passes(first.container.livenessProbe)).toBe(true);
+      expect(await owned('holdfast-api-1')).toBe(ids.length);
+      expect(await stop(ana)).toMatchObject({ code: 0 });
+      expect(await stop(ben)).toMatchObject({ code: 0 });
+    },
+  );
 
   it('give each worker a name of its own, in one PID namespace for the life of its pod', () => {
     const { spec } = manifest('StatefulSet', 'holdfast-worker');
@@ -165,8 +207,8 @@ function saidAtMs({ stdout }: Running, words: string): number {
   return Date.parse(said.find(({ msg }) => msg.startsWith(words))?.time ?? '');
 }
 
-function podOn(workload: Manifest, store: string): Pod {
-  return new Pod(workload, { store, 'tokens.json': tokens() });
+function podOn(workload: Manifest, store: string, number = 0): Pod {
+  return new Pod(workload, { store, 'tokens.json': tokens() }, number);
 }
 
 /** What a unit says under a name, in order. */
@@ -198,15 +240,13 @@ describe.concurrent('the unit for systemd (examples/deploy/holdfast.service)', (
       expect(keys(harmful)).toEqual([]);
   });
 
-  it('is right by what systemd says of it, where there is one', () => {
-    if (pathOf('systemd-analyze', process.env.PATH) === undefined) return;
-    const folder = privateFolder();
-    symlinkSync(BIN, join(folder, 'holdfast'));
-    const unit = join(folder, 'holdfast.service');
-    // It looks for the program, which is not installed here.
-    writeFileSync(unit, text.replace('/usr/local/bin/', `${folder}/`));
-    const { status, stderr } = spawnSync('systemd-analyze', ['verify', unit], { encoding: 'utf8' });
-    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  it('is right by what systemd says of it', SLOW, () => {
+    expect(verified(text)).toEqual({ status: 0, stderr: '' });
+  });
+
+  it('would not be right with a setting that systemd does not know', SLOW, () => {
+    const { stderr } = verified(text.replace('KillMode=mixed', 'KillMode=gently'));
+    expect(stderr).toContain('Failed to parse kill mode specification, ignoring: gently');
   });
 
   it('starts what is ready, and ends with 0 when it is told to stop', SLOW, async () => {
@@ -234,24 +274,35 @@ describe.concurrent('the unit for systemd (examples/deploy/holdfast.service)', (
   });
 });
 
+/** What `systemd-analyze verify` says of a unit. */
+function verified(text: string): { status: number | null; stderr: string } {
+  if (pathOf('systemd-analyze', process.env.PATH) === undefined) install(thisMachine, ['systemd']);
+  const folder = privateFolder();
+  symlinkSync(BIN, join(folder, 'holdfast'));
+  const unit = join(folder, 'holdfast.service');
+  // It looks for the program, which is not installed here.
+  writeFileSync(unit, text.replace('/usr/local/bin/', `${folder}/`));
+  const { status, stderr } = spawnSync('systemd-analyze', ['verify', unit], { encoding: 'utf8' });
+  return { status, stderr };
+}
+
 function expand(text: string, specifiers: Readonly<Record<string, string>>): string {
   return Object.entries(specifiers).reduce((all, [from, to]) => all.replaceAll(from, to), text);
 }
 
 describe('the image (examples/deploy/Dockerfile)', () => {
   it('runs as the user that the manifests name, and hears signals itself', () => {
-    const lines = readDeploy('Dockerfile').split('\n');
-    const last = (word: string) =>
-      lines.findLast((line) => line.startsWith(`${word} `))?.slice(word.length + 1);
+    const text = readDeploy('Dockerfile');
+    const { user, entrypoint, cmd } = configOf(instructionsOf(text));
     // Node's own images have this user as 1000.
-    expect(last('FROM')).toMatch(/^node:/);
-    expect(last('USER')).toBe('node');
+    expect(text).toMatch(/^FROM node:/m);
+    expect(user).toBe('node');
     for (const name of ['holdfast-api', 'holdfast-worker'])
       expect(podSpecOf(name).securityContext).toMatchObject({ runAsUser: 1_000, fsGroup: 1_000 });
     const { command, image } = podSpecOf('holdfast-api').containers[0];
-    expect(JSON.parse(last('ENTRYPOINT') ?? '')).toEqual(command);
-    expect(lines[0]).toContain(`--tag ${image} `);
-    expect(JSON.parse(last('CMD') ?? '')).toEqual(['up', '--host', '0.0.0.0', '--port', '4747']);
+    expect(entrypoint).toEqual(command);
+    expect(text.split('\n')[0]).toContain(`--tag ${image} `);
+    expect(cmd).toEqual(['up', '--host', '0.0.0.0', '--port', '4747']);
   });
 });
 

@@ -21,7 +21,11 @@ const APART =
 /** Many small processes, on a machine that does something else, too. */
 const SLOW = { timeout: 60_000 };
 
+const NEST = ['@nestjs/common', '@nestjs/core'];
 const consumer = new Consumer();
+/** A project that has the optional peers of `holdfast/nest`, too. */
+const nestConsumer = new Consumer({ others: NEST });
+const consumerOf = (subpath: string) => (subpath === 'holdfast/nest' ? nestConsumer : consumer);
 const ofOthers = (name: string) => !name.startsWith('holdfast/') && !name.startsWith('node:');
 const packagesIn = (names: readonly string[]) => {
   const owners = names.filter(ofOthers).map((name) => /^(@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? name);
@@ -31,7 +35,8 @@ const packagesIn = (names: readonly string[]) => {
 describe.concurrent('in a project that has it installed', SLOW, () => {
   it.each(subpaths)('%s is imported by ES modules', async (subpath) => {
     const text = `import * as all from '${subpath}'; console.log(Object.keys(all).length > 0);`;
-    expect(await consumer.run(text)).toEqual({ code: 0, stdout: 'true\n', stderr: '' });
+    const ran = await consumerOf(subpath).run(text);
+    expect(ran).toEqual({ code: 0, stdout: 'true\n', stderr: '' });
   });
 
   it.each(subpaths)('%s is required by CommonJS', async (subpath) => {
@@ -42,7 +47,7 @@ describe.concurrent('in a project that has it installed', SLOW, () => {
           if (required[name] !== value && name !== 'module.exports') throw new Error(name + ' is there twice');
         console.log(Object.keys(imported).length > 0);
       });`;
-    const ran = await consumer.run(text, 'cjs');
+    const ran = await consumerOf(subpath).run(text, 'cjs');
     // The first of Node 22 that have it say that it is experimental, where it is used outside node_modules.
     const isExperimental =
       /^\(node:\d+\) ExperimentalWarning: .*?using require\(\).*?\(Use `node [^\n]*\n/s;
@@ -75,7 +80,7 @@ describe.concurrent('in a project that has it installed', SLOW, () => {
 });
 
 describe.concurrent('what is loaded', SLOW, () => {
-  it.each(['holdfast', 'holdfast/client', 'holdfast/redlock'])(
+  it.each(['holdfast', 'holdfast/client', 'holdfast/node-cron', 'holdfast/redlock'])(
     'by %s is nothing of the server, of a store that is not open, or of another package',
     async (subpath) => {
       const loaded = await consumer.loadedBy(`import '${subpath}';`);
@@ -92,6 +97,18 @@ describe.concurrent('what is loaded', SLOW, () => {
   it('by holdfast/client is nothing of Node: it runs in browsers, too', async () => {
     const loaded = await consumer.loadedBy(`import 'holdfast/client';`);
     expect(loaded.filter((name) => name.startsWith('node:'))).toEqual([]);
+  });
+
+  it('by holdfast/nest is Nest itself, and nothing of the server or of a store', async () => {
+    const loaded = await nestConsumer.loadedBy(`import 'holdfast/nest';`);
+    expect(loaded.filter((name) => APART.test(name))).toEqual([]);
+    expect(packagesIn(loaded)).toEqual(expect.arrayContaining(NEST));
+    expect(packagesIn(loaded)).not.toContain('hono');
+  });
+
+  it('by holdfast/nest is named where Nest is missing', async () => {
+    const ran = await consumer.run(`import 'holdfast/nest';`);
+    expect(ran).toMatchObject({ code: 1, stderr: expect.stringContaining("'@nestjs/common'") });
   });
 
   it('by holdfast/testing is nothing of the server, nor of another package', async () => {

@@ -4,7 +4,7 @@ import { createApp } from '../../src/server/app.ts';
 import { hostNames } from '../../src/server/http/foreign-pages.ts';
 import { mount } from '../../src/server/http/mount.ts';
 import { handleRequest, type RequestPolicy } from '../../src/server/http/request.ts';
-import { RequestLimits } from '../../src/server/http/request-limits.ts';
+import { RequestGate } from '../../src/server/http/request-gate.ts';
 import { type Route, type RouteRequest, route } from '../../src/server/http/route.ts';
 import { TokenSet } from '../../src/server/http/token-set.ts';
 import type { AnsweredRequest, ServerContext } from '../../src/server/server-context.ts';
@@ -46,7 +46,7 @@ async function appOf(handle: Route['handle'], about: Partial<Route> = {}) {
     bodyTimeoutMs: 1_000,
     handlerTimeoutMs: 5_000,
     tokens: new TokenSet(Object.values(TOKENS), clock),
-    limits: new RequestLimits({ inFlight: 2 }, clock),
+    limits: new RequestGate({ inFlight: 2 }, clock),
     onError: (error) => errors.push(error),
     onAnswered: (one) => answered.push(one),
   };

@@ -16,9 +16,9 @@ it('docs/guides/systemd.md shows settings of the unit that is tested, and no oth
 
 it('docs/guides/kubernetes.md shows the probes and the stopping of the manifest that is tested', () => {
   const { path, text } = readSource('docs/guides/kubernetes.md');
-  const [first] = readPage(path, text).blocks;
+  const first = readPage(path, text).blocks.find(({ language }) => language === 'yaml');
   const { spec: shown } = parse(first?.text ?? '') as { spec: PodSpec };
-  const manifest = readSource('examples/deploy/kubernetes/api.yaml').text;
+  const manifest = readSource('examples/deploy/kubernetes/base/api.yaml').text;
   const [deployment] = parseAllDocuments(manifest).map((document) => document.toJS());
   const tested: PodSpec = deployment.spec.template.spec;
   expect(shown.terminationGracePeriodSeconds).toBe(tested.terminationGracePeriodSeconds);

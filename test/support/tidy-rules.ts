@@ -18,6 +18,8 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   worker: ['core', 'store', 'lease', 'intents'],
   client: ['core'],
   redlock: ['core', 'store', 'lease', 'top'],
+  nest: ['core', 'lease', 'top'],
+  'node-cron': ['core', 'lease', 'top'],
   top: [...BELOW_TOP],
   server: [...BELOW_TOP, 'top'],
   cli: [...BELOW_TOP, 'top', 'server'],
@@ -420,9 +422,9 @@ export function platformFindings({ path, text }: SourceText): Finding[] {
  * house and the names that users know. A new role is first looked for here.
  */
 export const ROLE_NOUNS: readonly string[] = `
-  Batcher Cache Client Clock Connection Emitter Gate Heap Limits Loop Output Queue Reader Releaser
+  Batcher Cache Client Clock Connection Emitter Gate Heap Loop Output Queue Reader Releaser
   Renewer Request Retention Run Scheduler Server Set State Subscription Watch Writer
-  Attempt Election Handover Heartbeat History Holdfast Lock Log Manager Metrics Passes Poller Redlock Runner
+  Attempt Election Handover Heartbeat History Holdfast Lock Log Manager Metrics Module Passes Poller Redlock Runner
   Service
 `
   .trim()

@@ -19,7 +19,7 @@ import { checkHost, checkOrigin } from './foreign-pages.ts';
 import { type Input, validateInput } from './input.ts';
 import { checkClient, type Lan } from './lan.ts';
 import { COMMON_HEADERS, Problem, problemResponse } from './problem.ts';
-import type { RequestLimits } from './request-limits.ts';
+import type { RequestGate } from './request-gate.ts';
 import { type BufferedResponse, bufferedResponse, send } from './response.ts';
 import type { Caller, Route, RouteRequest, RouteResult } from './route.ts';
 import type { TokenSet } from './token-set.ts';
@@ -28,7 +28,7 @@ import type { TokenSet } from './token-set.ts';
 export interface RequestPolicy {
   readonly server: ServerContext;
   readonly tokens: TokenSet;
-  readonly limits: RequestLimits;
+  readonly limits: RequestGate;
   /** Null: clients of all networks are accepted. */
   readonly lan: Lan | null;
   /** Null: routes of the API answer under any host name. */

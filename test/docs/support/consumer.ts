@@ -17,9 +17,10 @@ export const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
 /** What a reader may have installed beside Holdfast. */
 const PACKAGES = [
-  ...['@electric-sql/pglite', '@hono/node-server', '@opentelemetry/api'],
-  ...['@opentelemetry/sdk-trace-node', '@types/express', '@types/node', '@types/pg', 'express'],
-  ...['hono', 'ioredis', 'pg', 'redis', 'redis-semaphore', 'redlock', 'typescript'],
+  ...['@electric-sql/pglite', '@hono/node-server', '@nestjs/common', '@nestjs/core'],
+  ...['@nestjs/schedule', '@opentelemetry/api', '@opentelemetry/sdk-trace-node'],
+  ...['@types/express', '@types/node', '@types/pg', 'bullmq', 'express', 'fastify'],
+  ...['hono', 'ioredis', 'node-cron', 'pg', 'redis', 'redis-semaphore', 'redlock', 'typescript'],
   ...['vitest', 'zod'],
 ];
 

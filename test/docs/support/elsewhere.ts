@@ -25,6 +25,7 @@ const ELSEWHERE: readonly Elsewhere[] = [
   { npm: 'run sim:bugs', why: 'takes minutes' },
   { npm: 'run chaos', test: 'test/slow/chaos.test.ts' },
   { npm: 'run soak', test: 'test/integration/soak.test.ts' },
+  { npm: 'run upgrade-test', why: 'takes minutes, and compiles two earlier commits' },
   { npm: 'run matrix', why: 'takes minutes, and installs every Node' },
   { npm: 'run bench:*', why: 'takes minutes, and measures the machine' },
 ];

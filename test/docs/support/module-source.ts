@@ -58,6 +58,8 @@ export class ModuleSource {
         // Node 20 has no `await using` of its own.
         target: ts.ScriptTarget.ES2023,
         module: ts.ModuleKind.ESNext,
+        experimentalDecorators: true,
+        emitDecoratorMetadata: true,
         inlineSourceMap: true,
         inlineSources: true,
       },

@@ -16,6 +16,9 @@ const OPTIONS: ts.CompilerOptions = {
   strict: true,
   exactOptionalPropertyTypes: true,
   skipLibCheck: true,
+  // As every Nest project has them.
+  experimentalDecorators: true,
+  emitDecoratorMetadata: true,
 };
 
 /**

@@ -1,10 +1,10 @@
 /** What examples/deploy says, as Kubernetes would read it; and one of its containers as a process of this host. */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
 import { freePort } from '../../support/redis-server.ts';
-import { privateFolder, type Running, startCli } from './cli.ts';
+import { BIN, privateFolder, type Running, startCli, startProgram } from './cli.ts';
 
 const FOLDER = fileURLToPath(new URL('../../../examples/deploy/', import.meta.url));
 
@@ -60,7 +60,7 @@ export interface PodSpec {
 export interface Manifest {
   readonly apiVersion: string;
   readonly kind: string;
-  readonly metadata: { readonly name: string };
+  readonly metadata: { readonly name: string; readonly namespace?: string };
   readonly data?: Readonly<Record<string, string>>;
   readonly stringData?: Readonly<Record<string, string>>;
   readonly spec: {
@@ -76,7 +76,7 @@ export interface Manifest {
 
 function manifestsIn(...files: readonly string[]): Manifest[] {
   return files.flatMap((file) =>
-    parseAllDocuments(readDeploy(`kubernetes/${file}`), { strict: true }).map((document) => {
+    parseAllDocuments(readDeploy(`kubernetes/base/${file}`), { strict: true }).map((document) => {
       if (document.errors.length > 0) throw document.errors[0];
       return document.toJS() as Manifest;
     }),
@@ -105,10 +105,10 @@ export class Pod {
   readonly #root = privateFolder();
   #port = 0;
 
-  constructor(workload: Manifest, replaced: Replaced) {
+  constructor(workload: Manifest, replaced: Replaced, number = 0) {
     this.spec = workload.spec.template.spec;
     this.container = this.spec.containers[0];
-    this.#name = `${workload.metadata.name}-0`;
+    this.#name = `${workload.metadata.name}-${number}`;
     const secret = { ...manifest('Secret', 'holdfast').stringData, ...replaced };
     for (const { name, mountPath } of this.container.volumeMounts)
       this.#mount(name, mountPath, secret);
@@ -124,9 +124,22 @@ export class Pod {
     const [declared] = ports;
     this.#port = await freePort();
     const words = [...command.slice(1), ...args].map((word) =>
-      word === String(declared?.containerPort) ? String(this.#port) : word,
+      word === String(declared?.containerPort)
+        ? String(this.#port)
+        : word.replace(/^\$\((\w+)\)$/, (_, name: string) => this.#env[name] ?? ''),
     );
     return startCli(words, { cwd: this.#root, env: { ...this.#env, HOLDFAST_QUARANTINE: 'off' } });
+  }
+
+  /** What the kubelet runs in the container before it sends SIGTERM. */
+  preStop(): Running {
+    const [program = '', ...words] = this.container.lifecycle?.preStop.exec.command ?? [];
+    const bin = join(this.#root, 'bin');
+    mkdirSync(bin, { recursive: true });
+    writeFileSync(join(bin, 'holdfast'), `#!/bin/sh\nexec "${process.execPath}" "${BIN}" "$@"\n`);
+    chmodSync(join(bin, 'holdfast'), 0o755);
+    const env = { ...this.#env, PATH: `${bin}:${process.env.PATH}` };
+    return startProgram(program, words, { cwd: this.#root, env });
   }
 
   /** As the kubelet asks: what is answered in time with 200 to 399 is a success. Null where there is no answer. */

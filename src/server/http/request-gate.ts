@@ -22,7 +22,7 @@ const FIELDS = new Set(['inFlight', 'rate']);
 const RATE_FIELDS = new Set(['requestsPerSecond', 'burst']);
 const BUSY_RETRY_MS = 1_000;
 
-export class RequestLimits {
+export class RequestGate {
   readonly #clock: Clock;
   readonly #maxInFlight: number;
   readonly #rate: Required<RateSettings> | null;
