@@ -47,6 +47,8 @@ export interface AppOptions extends RouteOptions {
   limits?: LimitSettings;
   /** Limits of clients that watch streams. */
   events?: StreamOptions;
+  /** Labels of all metrics, for processes that share a port: `{ process: '2' }`. Default none. */
+  metricLabels?: Readonly<Record<string, string>>;
   /** How long a body may take to arrive; default 10 s. */
   bodyTimeout?: Duration;
   /** How long a route may take before the client gets a 503; default 15 s. */
@@ -85,6 +87,7 @@ const KNOWN = new Set([
   'onError',
   'events',
   'metrics',
+  'metricLabels',
   'stage',
   'clock',
   'random',
@@ -148,11 +151,11 @@ function contextOf(
   options: AppOptions,
   closing: AbortSignal,
 ): ServerContext {
-  const { clock = systemClock, random = systemRandom, events = {} } = options;
+  const { clock = systemClock, random = systemRandom, events = {}, metricLabels } = options;
   const eventStream = new EventStream(holdfast.log, clock, events);
   const fleetStream = new FleetStream(holdfast.fleet, clock, events);
   const readiness = new ReadinessState(holdfast, clock, closing);
-  const metrics = new Metrics(holdfast, clock, eventStream);
+  const metrics = new Metrics(holdfast, clock, eventStream, metricLabels);
   const closeAll = () => {
     for (const each of [eventStream, fleetStream, readiness, metrics]) each.close();
   };
