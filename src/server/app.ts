@@ -11,6 +11,7 @@ import { type Random, systemRandom } from '../core/random.ts';
 import type { Holdfast } from '../holdfast.ts';
 import type { Intents } from '../intents/intents.ts';
 import { builtPage, pageReader } from './dashboard-files.ts';
+import { directHandler, offerDirect } from './http/direct.ts';
 import { EntryPasses } from './http/entry-passes.ts';
 import { hostNames } from './http/foreign-pages.ts';
 import { type LanSettings, parseLan } from './http/lan.ts';
@@ -118,9 +119,11 @@ export function createApp(holdfast: Holdfast, options: AppOptions = {}): Holdfas
     server.metrics.recordRequest(answered);
   const whole: RequestPolicy = { ...policy, server, onAnswered };
   const hono = mount(routes, (c, destination) => handleRequest(whole, c, destination));
+  const fetch = directFetch(hono);
+  offerDirect(fetch, directHandler(routes, whole));
   return {
     hono,
-    fetch: directFetch(hono),
+    fetch,
     routes,
     readiness: server.readiness,
     madeToken: made?.token ?? null,

@@ -10,6 +10,7 @@ import { ConfigError } from '../../../core/errors.ts';
 import { systemRandom } from '../../../core/random.ts';
 import type { Holdfast } from '../../../holdfast.ts';
 import type { Stage } from '../../../server/demo-stage.ts';
+import { directOf, offerDirect } from '../../../server/http/direct.ts';
 import { makeToken, type TokenSettings } from '../../../server/http/token-set.ts';
 import {
   createApp,
@@ -157,11 +158,16 @@ export class UpServer {
     const own: readonly string[] = FOR_SERVING;
     const pace = Object.fromEntries(Object.entries(config).filter(([name]) => own.includes(name)));
     const away = answerNotReady({ random: systemRandom });
+    const fetch: HoldfastApp['fetch'] = (request, ...context) =>
+      this.#app === null ? away(request) : this.#app.fetch(request, ...context);
+    offerDirect(fetch, (...exchange) => {
+      const direct = this.#app === null ? null : directOf(this.#app.fetch);
+      return direct?.(...exchange) ?? false;
+    });
     return serve(
       {
         madeToken: this.madeToken,
-        fetch: (request, ...context) =>
-          this.#app === null ? away(request) : this.#app.fetch(request, ...context),
+        fetch,
         close: async () => this.#app?.close(),
       },
       { ...pace, host, port, clock: systemClock },
