@@ -10,6 +10,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Hono } from 'hono';
+import type { Clock } from '../../core/clock.ts';
 import { type BodyLimits, JSON_TYPE, MAX_BODY_BYTES, readIncoming } from './body.ts';
 import type { Exchange } from './exchange.ts';
 import { answer, type RequestPolicy } from './request.ts';
@@ -43,6 +44,8 @@ const NEEDED = new Set([
 ]);
 const UNUSUAL = new Set(['content-encoding', 'transfer-encoding', 'expect', 'upgrade']);
 const LENGTH = /^\d{1,5}$/;
+/** How long the rest of a body may take to arrive after the answer, as with Hono. */
+const UNREAD_WITHIN_MS = 500;
 /** Host names that were found usual. Clients choose them, so there is a limit. */
 const MAX_HOSTS = 100;
 
@@ -68,11 +71,20 @@ export function directHandler(routes: readonly Route[], policy: RequestPolicy): 
         // A direct route has no such response.
         if (response instanceof Response) outgoing.destroy();
         else sendTo(outgoing, response, requestId);
+        dropRest(incoming, policy.server.clock);
       },
       () => outgoing.destroy(),
     );
     return true;
   };
+}
+
+/** Of a request that was answered before its body had arrived: the next one comes behind the body. */
+function dropRest(incoming: IncomingMessage, clock: Clock): void {
+  if (incoming.complete) return;
+  incoming.resume();
+  const timer = clock.after(UNREAD_WITHIN_MS, () => incoming.destroy());
+  for (const event of ['end', 'close']) incoming.once(event, () => timer.cancel());
 }
 
 /** Null: something is unusual. */
