@@ -57,6 +57,7 @@ const GUIDES: PageGroup = {
     ['guides/concurrency', 'Limit concurrency'],
     ['guides/orders', 'Run an order workflow'],
     ['guides/on-request', 'Start work on request'],
+    ['guides/cores', 'Use several cores'],
     ['guides/fencing', 'Fence a database'],
     ['guides/kubernetes', 'Run in Kubernetes'],
     ['guides/systemd', 'Run under systemd'],
