@@ -1,6 +1,6 @@
 /**
- * Opens a store, and the leases on it. `open()` builds all the rest on that. `holdfast run` needs no
- * more than this, and so loads no more.
+ * Opens a store, and the leases on it. `open()` builds all the rest on that. `holdfast run` needs
+ * no more than this, and so loads no more.
  */
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import { type Clock, systemClock } from './core/clock.ts';

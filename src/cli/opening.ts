@@ -24,8 +24,8 @@ export async function openWith(
 }
 
 /**
- * Opens the store that the flags, the environment or the configuration name, or the default one, for
- * a command that takes leases and does nothing else: the rest is not loaded.
+ * Opens the store that the flags, the environment or the configuration name, or the default one.
+ * For a command that takes leases and does nothing else: the rest is not loaded.
  */
 export async function openLeasesOf(flags: StoreFlags): Promise<OpenedLeases> {
   const loading = import('../opening.ts');

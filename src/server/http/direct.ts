@@ -65,7 +65,7 @@ export function directHandler(routes: readonly Route[], policy: RequestPolicy): 
     if (incoming.httpVersion !== '1.1') return false;
     const headers = usualHeaders(incoming.rawHeaders);
     if (headers === null || !isUsualHost(headers.get('host') ?? '')) return false;
-    const exchange = new NodeExchange(incoming, headers);
+    const exchange = new NodeRequest(incoming, headers);
     void answer(policy, exchange, route).then(
       ({ response, requestId }) => {
         // A direct route has no such response.
@@ -79,7 +79,7 @@ export function directHandler(routes: readonly Route[], policy: RequestPolicy): 
   };
 }
 
-/** Of a request that was answered before its body had arrived: the next one comes behind the body. */
+/** Discards the rest of a body that was answered early: the next request comes behind it. */
 function dropRest(incoming: IncomingMessage, clock: Clock): void {
   if (incoming.complete) return;
   incoming.resume();
@@ -88,7 +88,7 @@ function dropRest(incoming: IncomingMessage, clock: Clock): void {
 }
 
 /** Null: something is unusual. */
-function usualHeaders(raw: readonly string[]): NodeHeaders | null {
+function usualHeaders(raw: readonly string[]): HeaderSet | null {
   const headers = new Map<string, string>();
   for (let i = 0; i < raw.length; i += 2) {
     const name = (raw[i] ?? '').toLowerCase();
@@ -99,10 +99,10 @@ function usualHeaders(raw: readonly string[]): NodeHeaders | null {
   }
   const length = headers.get('content-length') ?? '';
   if (!LENGTH.test(length) || Number(length) > MAX_BODY_BYTES) return null;
-  return headers.get('content-type') === JSON_TYPE ? new NodeHeaders(headers) : null;
+  return headers.get('content-type') === JSON_TYPE ? new HeaderSet(headers) : null;
 }
 
-class NodeHeaders {
+class HeaderSet {
   readonly #byName: ReadonlyMap<string, string>;
 
   constructor(byName: ReadonlyMap<string, string>) {
@@ -114,14 +114,14 @@ class NodeHeaders {
   }
 }
 
-class NodeExchange implements Exchange {
+class NodeRequest implements Exchange {
   readonly method: string;
-  readonly headers: NodeHeaders;
+  readonly headers: HeaderSet;
   readonly search = '';
   readonly base = '';
   readonly #incoming: IncomingMessage;
 
-  constructor(incoming: IncomingMessage, headers: NodeHeaders) {
+  constructor(incoming: IncomingMessage, headers: HeaderSet) {
     this.#incoming = incoming;
     this.method = incoming.method ?? '';
     this.headers = headers;

@@ -26,7 +26,7 @@ export interface Exchange {
   readBody(limits: BodyLimits): Promise<Readonly<Record<string, unknown>>>;
 }
 
-export class HonoExchange implements Exchange {
+export class HonoRequest implements Exchange {
   readonly #c: Context;
 
   constructor(c: Context) {

@@ -14,7 +14,7 @@ import {
   problemFor,
   storeUnavailable,
 } from './error-mapping.ts';
-import { type Exchange, HonoExchange } from './exchange.ts';
+import { type Exchange, HonoRequest } from './exchange.ts';
 import { checkHost, checkOrigin } from './foreign-pages.ts';
 import { type Input, validateInput } from './input.ts';
 import { checkClient, type Lan } from './lan.ts';
@@ -60,7 +60,7 @@ export async function handleRequest(
   c: Context,
   destination: Destination,
 ): Promise<Response> {
-  const exchange = new HonoExchange(c);
+  const exchange = new HonoRequest(c);
   const { response, requestId } = await answer(policy, exchange, destination);
   return exchange.send(response, requestId);
 }

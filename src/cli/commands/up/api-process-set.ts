@@ -3,8 +3,8 @@
  * connections and gives each to the next of them (`node:cluster`). It opens no store and answers
  * nothing itself:
  *
- * - **A process has died.** Another one takes its place after a pause, which doubles while they keep
- *   dying. The others answer meanwhile.
+ * - **A process has died.** Another one takes its place after a pause, which doubles while they
+ *   keep dying. The others answer meanwhile.
  * - **A process refuses to start**, because a setting is wrong or the port is taken. All stop, and
  *   this process ends with its exit code: another try would fail the same way.
  * - **This process is told to stop.** It tells the others, and waits until each has answered its
