@@ -12,7 +12,7 @@ import type { Socket } from 'node:net';
 import type { Hono } from 'hono';
 import type { Clock } from '../../core/clock.ts';
 import { type BodyLimits, JSON_TYPE, MAX_BODY_BYTES, readIncoming } from './body.ts';
-import type { Exchange } from './exchange.ts';
+import type { Exchange } from './hono-request.ts';
 import { answer, type RequestPolicy } from './request.ts';
 import { sendTo } from './response.ts';
 import type { Route } from './route.ts';

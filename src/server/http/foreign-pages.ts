@@ -9,7 +9,7 @@
  */
 import { isIP } from 'node:net';
 import { ConfigError } from '../../core/errors.ts';
-import type { Exchange } from './exchange.ts';
+import type { Exchange } from './hono-request.ts';
 import { Problem } from './problem.ts';
 
 const NAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;

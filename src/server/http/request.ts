@@ -14,8 +14,8 @@ import {
   problemFor,
   storeUnavailable,
 } from './error-mapping.ts';
-import { type Exchange, HonoRequest } from './exchange.ts';
 import { checkHost, checkOrigin } from './foreign-pages.ts';
+import { type Exchange, HonoRequest } from './hono-request.ts';
 import { type Input, validateInput } from './input.ts';
 import { checkClient, type Lan } from './lan.ts';
 import { COMMON_HEADERS, Problem, problemResponse } from './problem.ts';
