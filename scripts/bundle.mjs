@@ -24,11 +24,14 @@ const ENTRIES = [
   'testing/index',
 ];
 const COMMAND = 'cli/bin';
+const COMMAND_MAIN = 'cli/main';
 /** A process of its own. It shares nothing, so it has a bundle of its own, which loads nothing else. */
 const SUPERVISOR = 'worker/supervisor/supervisor';
 /** All that one of these loads is one file, without what an earlier one has. */
 const CHUNKS = [
+  ['supervisor-process', 'worker/supervisor/supervisor-process'],
   ['client', 'client/index'],
+  ['lease-runtime', 'opening'],
   ['holdfast', 'index'],
   ['redis-store', 'store/redis/redis-store'],
   ['sqlite-store', 'store/sqlite/sqlite-store'],
@@ -37,21 +40,36 @@ const CHUNKS = [
   ['redlock', 'redlock/redlock'],
   ['server', 'server/index'],
   ['testing', 'testing/index'],
-  ['command', 'cli/main'],
+  ['command', COMMAND_MAIN],
 ];
 /** Packages whose objects no user ever meets: they come along, with their licences. */
 const BUNDLED = ['commander', 'prom-client'];
-const IMPORT = /^(?:import|export)\b[^;'"]*?['"](\.[^'"]+\.js)['"]/gm;
+const IMPORT = /^(?:import|export)\b(?:[^;'"()]*?\bfrom)?\s*['"](\.[^'"]+\.js)['"]/gm;
 const HERE = 'holdfast-module:';
 
 /** Bundles the modules in `from` into `to`. */
 export async function bundle({ from, to, version }) {
   const at = (name) => join(from, `${name}.js`);
   const sets = new Map(CHUNKS.map(([name, entry]) => [name, reachable(at(entry), IMPORT)]));
+  // `holdfast run` loads no more than leases, and no store loads another for what they share.
+  const command = [at('cli/commands/run/run'), at(COMMAND_MAIN)].map((id) => reachable(id, IMPORT));
+  const stores = ['redis-store', 'sqlite-store', 'postgres-store'].map((name) => sets.get(name));
+  const isShared = (id) =>
+    [...command, ...stores].some((set) => set.has(id) && sets.get('holdfast').has(id)) ||
+    stores.filter((set) => set.has(id)).length > 1;
+  for (const id of [...command, ...stores].flatMap((set) => [...set]))
+    if (isShared(id)) sets.get('lease-runtime').add(id);
   // The command loads no server before it needs one.
   const shared = [...sets.get('server')].filter((id) => sets.get('command').has(id));
   sets.set('shared', new Set(shared));
-  const names = ['client', 'holdfast', 'shared', ...sets.keys()];
+  const names = [
+    'supervisor-process',
+    'client',
+    'lease-runtime',
+    'holdfast',
+    'shared',
+    ...sets.keys(),
+  ];
   const groups = [...new Set(names)].map((name, i, all) => {
     return { name, test: (id) => sets.get(name).has(id), priority: all.length - i };
   });

@@ -17,6 +17,8 @@ import { checkLinkOptions } from './store/redis/client/link-options.ts';
 /** One field for each option. The compiler reports a missing one. */
 type Shape<T> = Record<keyof Required<T>, z.ZodType>;
 
+/** Of one `holdfast up`: far more than cores that one store keeps up with. */
+const MAX_PROCESSES = 64;
 const HIDDEN = '(not shown)';
 const DEFAULT_EXPORT = 'the default export';
 const DURATION =
@@ -116,6 +118,7 @@ const FOR_APP = {
 const api = section({
   host: text,
   port: whole(0, 65_535),
+  processes: whole(1, MAX_PROCESSES),
   ...FOR_APP,
   headersTimeout: duration,
   requestTimeout: duration,

@@ -24,6 +24,11 @@ export interface ApiConfig {
   /** Default 4747, or a free port if that is taken. */
   port?: number;
   /**
+   * How many processes share the port. Default 1. More need the role `api` alone, and a configured
+   * token. Limits count in each process.
+   */
+  processes?: number;
+  /**
    * The tokens of clients, in addition to those of the environment, which is the better place for
    * them. Without any token, one is made and shown once.
    */

@@ -1,12 +1,10 @@
-import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import { commandTasks } from './command-task.ts';
-import { type Clock, isDoneWithin, systemClock } from './core/clock.ts';
+import { isDoneWithin } from './core/clock.ts';
 import { type Duration, durationMs } from './core/duration.ts';
-import { ClosedError, ConfigError, StoreUnsuitableError } from './core/errors.ts';
-import { Emitter, type EventName, type Listener } from './core/events.ts';
-import { checkKey, instanceId } from './core/ids.ts';
+import { ClosedError, ConfigError } from './core/errors.ts';
+import type { EventName, Listener } from './core/events.ts';
+import { checkKey } from './core/ids.ts';
 import { checkKnown, checkSwitch } from './core/options.ts';
-import { type Random, systemRandom } from './core/random.ts';
 import { untraced } from './core/tracing.ts';
 import { Poller, type PollerOptions } from './fleet/poller.ts';
 import { type CommandTaskOptions, Runner, type RunnerOptions } from './fleet/runner.ts';
@@ -14,11 +12,11 @@ import type { TargetIds } from './fleet/targets/target-record.ts';
 import { TargetStore } from './fleet/targets/target-store.ts';
 import { Fleet } from './fleet/watch/fleet.ts';
 import { type IntentOptions, Intents } from './intents/intents.ts';
-import { type Kind, type KindDeclarations, readKinds } from './intents/kind.ts';
+import { type Kind, readKinds } from './intents/kind.ts';
 import type { Census } from './lease/census.ts';
 import { Election, type ElectOptions } from './lease/election.ts';
 import type { LeaseSet } from './lease/lease.ts';
-import { type AcquireResult, type HeldContext, Leases } from './lease/leases.ts';
+import type { AcquireResult, HeldContext, Leases } from './lease/leases.ts';
 import { type OnceOptions, type OnceResult, once } from './lease/once.ts';
 import { type AcquireOptions, checkAcquireOptions } from './lease/options.ts';
 import { Pool, type PoolOptions } from './lease/pool/pool.ts';
@@ -27,12 +25,11 @@ import type { RevokeOptions, RevokeResult } from './lease/revocation.ts';
 import { leaseAttributes, tracedAcquire, tracedWork } from './lease/spans.ts';
 import { LEASE_CLASSES, type LeaseClassName } from './lease/timings.ts';
 import { withLease } from './lease/with-lease.ts';
+import { type OpenOptions, openLeases, type StoreArgument } from './opening.ts';
 import { Records } from './records.ts';
 import { Retention, type RetentionOptions } from './retention.ts';
-import { openStore } from './store/open-store.ts';
 import type { Examination } from './store/port/examination.ts';
 import {
-  boundsProblem,
   KEYSPACE_NAMES,
   KEYSPACES,
   type MaxTtlOption,
@@ -40,15 +37,9 @@ import {
   readMaxTtl,
 } from './store/port/keyspaces.ts';
 import type { LeasePage, ReadReply } from './store/port/lease-store.ts';
-import type { CoordinationStore, Store } from './store/port/store.ts';
-import type { AdoptablePostgres } from './store/postgres/adoptable.ts';
-import type { AdoptableClient } from './store/redis/client/adoptable.ts';
-import type { RedisLinkOptions } from './store/redis/client/link-options.ts';
 import type { Runtime } from './store/runtime.ts';
-import { diagnosticsPublisher } from './telemetry/diagnostics.ts';
 import { EventLog } from './telemetry/event-log.ts';
 import { History } from './telemetry/history.ts';
-import { findTracing } from './telemetry/open-telemetry.ts';
 import { supervisedCommands } from './worker/supervisor/commands.ts';
 import type { HostLock } from './worker/supervisor/host.ts';
 import { systemHost } from './worker/supervisor/system-host.ts';
@@ -64,57 +55,7 @@ import {
 } from './workflow/workflow-function.ts';
 import { Workflows } from './workflow/workflows.ts';
 
-export interface OpenOptions {
-  /** The readable part of this instance's id. Default: the host's name. */
-  name?: string | undefined;
-  /** A text before every key in the store. Default: none. */
-  prefix?: string | undefined;
-  /**
-   * `off` skips the time without new grants after the store lost data. Use it only where two
-   * holders of one lease for up to one TTL do no harm.
-   */
-  quarantine?: 'on' | 'off' | undefined;
-  /**
-   * The longest TTL of a lease: one for all keyspaces, or one for each. Default `{ lease: '30s',
-   * poll: '30s', workflow: '5m' }`. Every process of a store needs the same bounds. After the store
-   * lost data, it grants no new lease for this long and a second.
-   */
-  maxTtl?: MaxTtlOption | undefined;
-  /**
-   * SQLite only. When records, streams, workflows, intents and the log reach the disk, so that they
-   * survive a power failure: within a second (`everysec`, the default), or before the call returns
-   * (`always`).
-   */
-  sync?: 'everysec' | 'always' | undefined;
-  /**
-   * Only read and steer, and take no lease. Such a process need not know the store's `maxTtl`. It
-   * leaves a Redis that no process has used yet as it is, unless `create` is `true`.
-   */
-  observe?: boolean | undefined;
-  /**
-   * `false`: a store that does not exist is a `STORE_UNREACHABLE` error: a SQLite file that is not
-   * there, a Redis that no process has used yet (with `observe` it counts as empty). Default
-   * `true`.
-   */
-  create?: boolean | undefined;
-  /** `uuid`: the id of a target must be a UUID. Default `any`: every safe id. */
-  sessionIds?: TargetIds | undefined;
-  /** Declares the kinds of sessions that intents start, by name. See `KindOptions`. */
-  kinds?: KindDeclarations | undefined;
-  /**
-   * Whether the events of this instance go into the log that all instances share. Default: only if
-   * this instance has a poller or a worker, or accepts intents.
-   */
-  history?: 'on' | 'off' | undefined;
-  /** Listeners from the start. Events during `open` are over when it resolves. */
-  on?: { [N in EventName]?: Listener<N> } | undefined;
-  /** For `rediss:` addresses: options for `node:tls`, such as your own certificates. */
-  tls?: TlsOptions | undefined;
-  /** For addresses of Redis: passwords that rotate, and servers behind NAT. */
-  redis?: RedisLinkOptions | undefined;
-  clock?: Clock | undefined;
-  random?: Random | undefined;
-}
+export type { OpenOptions } from './opening.ts';
 
 export interface ListOptions {
   /**
@@ -173,57 +114,19 @@ const CALL = { timeoutMs: 5_000 };
  * store: `.holdfast/holdfast.db` in the working directory, or in the nearest folder above that has
  * one.
  */
-export async function open(
-  store?: string | AdoptableClient | AdoptablePostgres | CoordinationStore | Store,
-  options: OpenOptions = {},
-): Promise<Holdfast> {
+export async function open(store?: StoreArgument, options: OpenOptions = {}): Promise<Holdfast> {
   checkKnown(options, KNOWN);
-  const { clock = systemClock, random = systemRandom, observe = false, history } = options;
+  const { history } = options;
   if (history !== undefined) checkSwitch(history, 'history');
-  const maxTtls = readMaxTtl(options.maxTtl);
   const kinds = readKinds(options.kinds);
-  const ownId = instanceId(random, clock.startedAtMs, options.name);
-  const events = new Emitter(diagnosticsPublisher(ownId));
-  for (const [name, listener] of Object.entries(options.on ?? {}))
-    events.on(name as EventName, listener as Listener<EventName>);
-  const opened = await openStore(store, {
-    clock,
-    random,
-    events,
-    prefix: options.prefix,
-    quarantine: options.quarantine,
-    sync: options.sync,
-    maxTtls: observe ? null : maxTtls,
-    tls: options.tls,
-    redis: options.redis,
-    instanceId: ownId,
-    create: options.create,
-  });
-  const rt: Runtime = {
-    store: opened.store,
-    clock,
-    random,
-    events,
-    tracing: await findTracing(),
-    instanceId: ownId,
-  };
-  const bounds = opened.owned ? maxTtls : boundsOf(opened.store, options.maxTtl, maxTtls);
-  const leases = new Leases(rt, observe ? null : bounds);
+  const { rt, leases, ownsStore } = await openLeases(store, options);
   return new Holdfast(rt, leases, {
-    ownsStore: opened.owned,
+    ownsStore,
     targetIds: options.sessionIds ?? 'any',
     kinds,
     history,
     prefix: options.prefix ?? '',
   });
-}
-
-/** The bounds of a store that the caller opened. Refuses a `maxTtl` that differs from them. */
-function boundsOf(store: Store, given: MaxTtlOption | undefined, own: MaxTtls): MaxTtls {
-  const { maxTtls } = store.leases;
-  const problem = given === undefined || maxTtls === undefined ? null : boundsProblem(maxTtls, own);
-  if (problem !== null) throw new StoreUnsuitableError({ store: store.name, problems: [problem] });
-  return maxTtls ?? own;
 }
 
 /** What `open` decides beyond the runtime. */

@@ -57,6 +57,7 @@ const GUIDES: PageGroup = {
     ['guides/concurrency', 'Limit concurrency'],
     ['guides/orders', 'Run an order workflow'],
     ['guides/on-request', 'Start work on request'],
+    ['guides/cores', 'Use several cores'],
     ['guides/fencing', 'Fence a database'],
     ['guides/nest', 'Use it in NestJS'],
     ['guides/web-frameworks', 'Use it in Express, Fastify and Next'],

@@ -1,21 +1,9 @@
 import type { HoldfastConfig } from '../config.ts';
 import type { Holdfast, OpenOptions } from '../holdfast.ts';
+import type { OpenedLeases } from '../opening.ts';
 import type { StoreFlags } from './context.ts';
 import { CliError, EXIT } from './exit-codes.ts';
 import { readSettings } from './settings.ts';
-
-/**
- * Opens the store that the flags, the environment or the configuration name, or the default one.
- */
-export async function openConfigured(
-  flags: StoreFlags,
-  options: OpenOptions = {},
-): Promise<Holdfast> {
-  const loading = import('../holdfast.ts');
-  const settings = await readSettings(flags);
-  await loading;
-  return openWith(settings, options);
-}
 
 /** Refuses a store that no other process can see. */
 export function checkShared({ store }: HoldfastConfig): void {
@@ -31,9 +19,25 @@ export async function openWith(
   options: OpenOptions = {},
 ): Promise<Holdfast> {
   checkShared(settings);
-  const { store, prefix, quarantine, maxTtl, sync, redis, sessionIds, kinds } = settings;
   const { open } = await import('../holdfast.ts');
-  return open(store, {
+  return open(settings.store, { ...storeOptions(settings), ...options });
+}
+
+/**
+ * Opens the store that the flags, the environment or the configuration name, or the default one.
+ * For a command that takes leases and does nothing else: the rest is not loaded.
+ */
+export async function openLeasesOf(flags: StoreFlags): Promise<OpenedLeases> {
+  const loading = import('../opening.ts');
+  const settings = await readSettings(flags);
+  checkShared(settings);
+  const { openLeases } = await loading;
+  return openLeases(settings.store, storeOptions(settings));
+}
+
+function storeOptions(settings: HoldfastConfig): OpenOptions {
+  const { prefix, quarantine, maxTtl, sync, redis, sessionIds, kinds } = settings;
+  return {
     prefix,
     quarantine,
     maxTtl,
@@ -43,8 +47,7 @@ export async function openWith(
     kinds,
     // `holdfast doctor` shows warnings. Here cron would mail them every night.
     on: { 'store.warned': () => {} },
-    ...options,
-  });
+  };
 }
 
 /**

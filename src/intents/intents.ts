@@ -14,6 +14,7 @@ import {
 } from '../core/errors.ts';
 import { isTargetId, randomUuid } from '../core/ids.ts';
 import { checkKnown, checkSwitch } from '../core/options.ts';
+import { TurnQueue } from '../core/turn-queue.ts';
 import { SessionNotFoundError } from '../fleet/targets/errors.ts';
 import { SESSIONS_PAGE, type SessionState } from '../store/port/intent-store.ts';
 import type { Runtime } from '../store/runtime.ts';
@@ -122,6 +123,8 @@ export class Intents {
   readonly #secrets: SecretSet;
   readonly #hasApiLeases: boolean;
   readonly #recovery: StartRecoveryLoop;
+  /** A request waits these turns, because its client may have hung up. */
+  readonly #turns: TurnQueue;
 
   constructor(
     rt: Runtime,
@@ -132,6 +135,7 @@ export class Intents {
     const { apiLeases = 'off', ...secrets } = options;
     checkSwitch(apiLeases, 'apiLeases');
     this.#rt = rt;
+    this.#turns = new TurnQueue(rt.clock, READ_TURNS);
     this.#kinds = kinds;
     this.#secrets = new SecretSet(rt, secrets);
     this.#hasApiLeases = apiLeases === 'on';
@@ -359,9 +363,7 @@ export class Intents {
     signal: AbortSignal | undefined,
   ): Promise<void> {
     if (signal === undefined) return;
-    const { clock } = this.#rt;
-    for (let turns = 0; turns < READ_TURNS && !signal.aborted; turns++)
-      await new Promise<void>((resolve) => clock.afterInput(resolve));
+    await this.#turns.wait();
     if (!signal.aborted) return;
     this.#reportRefused({ type }, by, CLIENT_GONE);
     throw signal.reason;

@@ -11,6 +11,7 @@ import { type Random, systemRandom } from '../core/random.ts';
 import type { Holdfast } from '../holdfast.ts';
 import type { Intents } from '../intents/intents.ts';
 import { builtPage, pageReader } from './dashboard-files.ts';
+import { directHandler, offerDirect } from './http/direct.ts';
 import { EntryPasses } from './http/entry-passes.ts';
 import { hostNames } from './http/foreign-pages.ts';
 import { type LanSettings, parseLan } from './http/lan.ts';
@@ -47,6 +48,8 @@ export interface AppOptions extends RouteOptions {
   limits?: LimitSettings;
   /** Limits of clients that watch streams. */
   events?: StreamOptions;
+  /** Labels of all metrics, for processes that share a port: `{ process: '2' }`. Default none. */
+  metricLabels?: Readonly<Record<string, string>>;
   /** How long a body may take to arrive; default 10 s. */
   bodyTimeout?: Duration;
   /** How long a route may take before the client gets a 503; default 15 s. */
@@ -85,6 +88,7 @@ const KNOWN = new Set([
   'onError',
   'events',
   'metrics',
+  'metricLabels',
   'stage',
   'clock',
   'random',
@@ -115,9 +119,11 @@ export function createApp(holdfast: Holdfast, options: AppOptions = {}): Holdfas
     server.metrics.recordRequest(answered);
   const whole: RequestPolicy = { ...policy, server, onAnswered };
   const hono = mount(routes, (c, destination) => handleRequest(whole, c, destination));
+  const fetch = directFetch(hono);
+  offerDirect(fetch, directHandler(routes, whole));
   return {
     hono,
-    fetch: directFetch(hono),
+    fetch,
     routes,
     readiness: server.readiness,
     madeToken: made?.token ?? null,
@@ -148,11 +154,11 @@ function contextOf(
   options: AppOptions,
   closing: AbortSignal,
 ): ServerContext {
-  const { clock = systemClock, random = systemRandom, events = {} } = options;
+  const { clock = systemClock, random = systemRandom, events = {}, metricLabels } = options;
   const eventStream = new EventStream(holdfast.log, clock, events);
   const fleetStream = new FleetStream(holdfast.fleet, clock, events);
   const readiness = new ReadinessState(holdfast, clock, closing);
-  const metrics = new Metrics(holdfast, clock, eventStream);
+  const metrics = new Metrics(holdfast, clock, eventStream, metricLabels);
   const closeAll = () => {
     for (const each of [eventStream, fleetStream, readiness, metrics]) each.close();
   };

@@ -19,6 +19,7 @@ import { type Duration, durationMs } from '../core/duration.ts';
 import { ConfigError } from '../core/errors.ts';
 import { checkKnown } from '../core/options.ts';
 import type { HoldfastApp } from './app.ts';
+import { directOf } from './http/direct.ts';
 import { isLoopback } from './http/lan.ts';
 import { COMMON_HEADERS, Problem, problemResponse } from './http/problem.ts';
 import { markServed } from './http/response.ts';
@@ -93,7 +94,9 @@ export async function serve(app: Servable, options: ServeOptions = {}): Promise<
       errorHandler: () => malformedResponse(),
     },
   );
+  const direct = directOf(app.fetch);
   const handle = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    if (direct?.(incoming, outgoing) === true) return;
     nameHost(incoming);
     listener(incoming, outgoing).catch(() => outgoing.destroy());
   };

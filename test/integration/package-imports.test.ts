@@ -13,7 +13,7 @@ const subpaths = Object.keys(exports)
   .map((subpath) => subpath.replace('.', 'holdfast'));
 
 /** An import reads a handful of files. A change that raises these numbers says why. */
-const MOST_MODULES: Readonly<Record<string, number>> = { holdfast: 4, 'holdfast/client': 3 };
+const MOST_MODULES: Readonly<Record<string, number>> = { holdfast: 6, 'holdfast/client': 3 };
 /** What of the package's own is for servers, operators and tests, or for a store that nobody has opened yet. */
 const APART =
   /^holdfast\/dist\/lib\/(server|cli|client|testing|dashboard|chunks\/(server|command|testing|\w+-store))/;

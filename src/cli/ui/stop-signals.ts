@@ -1,6 +1,10 @@
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** The signals that end a command: the first asks it to stop, the second ends it at once. */
+/**
+ * The signals that end a command: the first asks it to stop, the second ends it at once. A process
+ * that `holdfast up --processes` started may get each of them twice: from a terminal or a service
+ * manager, and from its parent. So further signals do nothing there, and its parent kills it.
+ */
 export class StopSignals {
   readonly #asked = new AbortController();
   readonly #insisted = new AbortController();
@@ -8,7 +12,10 @@ export class StopSignals {
   readonly #whenAsked = fired(this.#asked.signal);
   readonly #whenInsisted = fired(this.#insisted.signal);
 
-  constructor() {
+  readonly #isChild: boolean;
+
+  constructor({ isChild = false }: { isChild?: boolean } = {}) {
+    this.#isChild = isChild;
     for (const [signal, listener] of this.#listeners) process.on(signal, listener);
   }
 
@@ -38,7 +45,7 @@ export class StopSignals {
   }
 
   #handle(signal: NodeJS.Signals): void {
-    if (this.asked.aborted) this.#insisted.abort(signal);
+    if (this.asked.aborted && !this.#isChild) this.#insisted.abort(signal);
     else this.#asked.abort(signal);
   }
 }

@@ -9,7 +9,7 @@ const BEARER = /^bearer +([\x21-\x7e]+)$/i;
 const CHALLENGE = 'Bearer realm="holdfast"';
 
 /** The caller, if its token is valid and allows the route. */
-export function authorize(route: Route, headers: Headers, tokens: TokenSet): Caller {
+export function authorize(route: Route, headers: Pick<Headers, 'get'>, tokens: TokenSet): Caller {
   if (route.access === 'open') return ANONYMOUS;
   const caller = authenticate(headers, tokens);
   if (!includes(caller.scope, route.access)) throw missingScope(route.access);
@@ -42,7 +42,7 @@ export function visibleTenant({ tenant, scope }: Caller): string | null {
   return tenant ?? (includes(scope, 'v3:admin') ? null : DEFAULT_TENANT);
 }
 
-function authenticate(headers: Headers, tokens: TokenSet): Caller {
+function authenticate(headers: Pick<Headers, 'get'>, tokens: TokenSet): Caller {
   const header = headers.get('authorization');
   if (header === null) {
     throw new Problem('unauthenticated', {

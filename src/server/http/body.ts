@@ -1,23 +1,28 @@
 /** Reads the body of a request, limited in size and in time. */
+import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../core/clock.ts';
 import { Problem } from './problem.ts';
 import { parseStrictJson } from './strict-json.ts';
 
 /** Far more than any route needs. */
 export const MAX_BODY_BYTES = 16_384;
+/** What nearly all clients send. */
+export const JSON_TYPE = 'application/json';
 const MEDIA_TYPE = /^application\/json[ \t]*(;[ \t]*charset[ \t]*=[ \t]*("utf-8"|utf-8)[ \t]*)?$/i;
 
 export interface BodyLimits {
   readonly clock: Clock;
   readonly timeoutMs: number;
-  /** The HTTP server ensures that a body is not longer than its `Content-Length`. */
-  readonly isFramed: boolean;
 }
 
-/** The JSON object in the body. */
+/**
+ * The JSON object in the body. `isFramed`: the HTTP server ensures that it is not longer than its
+ * `Content-Length`.
+ */
 export async function readBody(
   request: Request,
   limits: BodyLimits,
+  isFramed: boolean,
 ): Promise<Readonly<Record<string, unknown>>> {
   if (!MEDIA_TYPE.test(request.headers.get('content-type') ?? '')) {
     throw new Problem('unsupported-media-type', {
@@ -29,11 +34,11 @@ export async function readBody(
       detail: 'Send the body uncompressed, without Content-Encoding.',
     });
   }
-  return parseStrictJson(await readBytes(request, limits));
+  return parseStrictJson(await readBytes(request, limits, isFramed));
 }
 
 /** For routes without a body. A body would be ignored, and its sender would not notice. */
-export function refuseBody(headers: Headers): void {
+export function refuseBody(headers: Pick<Headers, 'get'>): void {
   const length = headers.get('content-length');
   const isEmpty = length === null || /^0+$/.test(length);
   if (isEmpty && headers.get('transfer-encoding') === null) return;
@@ -44,7 +49,8 @@ export function refuseBody(headers: Headers): void {
 
 async function readBytes(
   request: Request,
-  { clock, timeoutMs, isFramed }: BodyLimits,
+  { clock, timeoutMs }: BodyLimits,
+  isFramed: boolean,
 ): Promise<Uint8Array> {
   const announced = request.headers.get('content-length');
   if (announced !== null && Number(announced) > MAX_BODY_BYTES) throw tooLarge();
@@ -57,6 +63,42 @@ async function readBytes(
     });
     reading.bytes.then(resolve, reject).finally(() => timer.cancel());
   });
+}
+
+/**
+ * The same from Node's own request. Its media type and length are known to be right, and the HTTP
+ * server ensures that no more arrives.
+ */
+export function readIncoming(
+  incoming: IncomingMessage,
+  { clock, timeoutMs }: BodyLimits,
+): Promise<Readonly<Record<string, unknown>>> {
+  return new Promise((resolve, reject) => {
+    const chunks: Uint8Array[] = [];
+    const timer = clock.after(timeoutMs, () => {
+      // What arrives later is discarded.
+      incoming.off('data', keep).resume();
+      reject(tooSlow(timeoutMs));
+    });
+    const keep = (chunk: Uint8Array) => void chunks.push(chunk);
+    incoming.on('data', keep);
+    incoming.once('end', () => {
+      timer.cancel();
+      try {
+        resolve(parseStrictJson(concatenate(chunks, lengthOf(chunks))));
+      } catch (error) {
+        reject(error);
+      }
+    });
+    incoming.once('error', () => {
+      timer.cancel();
+      reject(incomplete());
+    });
+  });
+}
+
+function lengthOf(chunks: readonly Uint8Array[]): number {
+  return chunks.reduce((length, chunk) => length + chunk.byteLength, 0);
 }
 
 interface Reading {
@@ -96,7 +138,11 @@ async function readAll(reader: Reader): Promise<Uint8Array> {
 
 /** The client has closed the connection: only the log shows this problem. */
 function throwIncomplete(): never {
-  throw new Problem('invalid-request', { detail: 'The body ended before it was complete.' });
+  throw incomplete();
+}
+
+function incomplete(): Problem {
+  return new Problem('invalid-request', { detail: 'The body ended before it was complete.' });
 }
 
 function concatenate(chunks: readonly Uint8Array[], length: number): Uint8Array {

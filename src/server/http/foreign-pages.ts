@@ -9,6 +9,7 @@
  */
 import { isIP } from 'node:net';
 import { ConfigError } from '../../core/errors.ts';
+import type { Exchange } from './hono-request.ts';
 import { Problem } from './problem.ts';
 
 const NAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;
@@ -35,12 +36,12 @@ export function checkHost(names: ReadonlySet<string>, url: URL): void {
 }
 
 /** Compares host and port, not the scheme: a proxy may turn https into http. */
-export function checkOrigin(method: string, headers: Headers, url: URL): void {
-  const origin = headers.get('origin');
-  if (origin === null || SAFE_METHODS.has(method)) return;
+export function checkOrigin(request: Pick<Exchange, 'method' | 'headers' | 'url'>): void {
+  const origin = request.headers.get('origin');
+  if (origin === null || SAFE_METHODS.has(request.method)) return;
   const from = URL.canParse(origin) ? new URL(origin) : null;
   const isWeb = from !== null && /^https?:$/.test(from.protocol);
-  if (isWeb && origin === from.origin && from.host === url.host) return;
+  if (isWeb && origin === from.origin && from.host === request.url.host) return;
   throw new Problem('foreign-origin', {
     detail:
       'A page of another site sent this request. Nothing was changed. If there is a proxy in between, it must pass the header Host on unchanged.',

@@ -5,10 +5,9 @@
  * nothing. A request counts as in flight only after its body has arrived.
  */
 import type { Context } from 'hono';
-import { baseRoutePath } from 'hono/route';
 import type { AnsweredRequest, ServerContext } from '../server-context.ts';
 import { authorize } from './auth.ts';
-import { readBody, refuseBody } from './body.ts';
+import { refuseBody } from './body.ts';
 import {
   clientClosedRequest,
   outcomeUnknown,
@@ -16,11 +15,12 @@ import {
   storeUnavailable,
 } from './error-mapping.ts';
 import { checkHost, checkOrigin } from './foreign-pages.ts';
+import { type Exchange, HonoRequest } from './hono-request.ts';
 import { type Input, validateInput } from './input.ts';
 import { checkClient, type Lan } from './lan.ts';
 import { COMMON_HEADERS, Problem, problemResponse } from './problem.ts';
 import type { RequestGate } from './request-gate.ts';
-import { type BufferedResponse, bufferedResponse, send } from './response.ts';
+import { type BufferedResponse, bufferedResponse } from './response.ts';
 import type { Caller, Route, RouteRequest, RouteResult } from './route.ts';
 import type { TokenSet } from './token-set.ts';
 
@@ -60,41 +60,54 @@ export async function handleRequest(
   c: Context,
   destination: Destination,
 ): Promise<Response> {
+  const exchange = new HonoRequest(c);
+  const { response, requestId } = await answer(policy, exchange, destination);
+  return exchange.send(response, requestId);
+}
+
+/** The answer to a request, and its id. */
+export async function answer(
+  policy: RequestPolicy,
+  exchange: Exchange,
+  destination: Destination,
+): Promise<{ response: BufferedResponse | Response; requestId: string }> {
   const { clock, random } = policy.server;
   const startedAtMs = clock.monotonicMs();
   const requestId = random.hex(REQUEST_ID_DIGITS);
   const path = destination instanceof Problem ? null : destination.path;
-  const { method } = c.req;
-  const response = await runPipeline(policy, c, destination).catch((error: unknown) =>
-    problemToSend(policy, c, error, { requestId, method, path }),
-  );
+  const { method } = exchange;
+  let response: BufferedResponse | Response;
+  try {
+    response = await runPipeline(policy, exchange, destination);
+  } catch (error) {
+    response = problemToSend(policy, exchange, error, { requestId, method, path });
+  }
   const tookMs = clock.monotonicMs() - startedAtMs;
   policy.onAnswered({ path, method, status: response.status, tookMs });
-  return send(c, response, requestId);
+  return { response, requestId };
 }
 
 async function runPipeline(
   policy: RequestPolicy,
-  c: Context,
+  exchange: Exchange,
   destination: Destination,
 ): Promise<BufferedResponse | Response> {
   const { server, limits } = policy;
-  const { headers } = c.req.raw;
-  const url = new URL(c.req.url);
-  if (policy.hosts !== null) checkHost(policy.hosts, url);
+  const { headers } = exchange;
+  if (policy.hosts !== null) checkHost(policy.hosts, exchange.url);
   if (!(destination instanceof Problem) && destination.isPage === true)
-    checkHost(policy.pageHosts, url);
-  checkOrigin(c.req.method, headers, url);
-  if (policy.lan !== null) checkClient(policy.lan, peerOf(c), headers.get('x-forwarded-for'));
+    checkHost(policy.pageHosts, exchange.url);
+  checkOrigin(exchange);
+  if (policy.lan !== null) checkClient(policy.lan, exchange.peer, headers.get('x-forwarded-for'));
   if (destination instanceof Problem) throw destination;
   const caller = authorize(destination, headers, policy.tokens);
   // Open routes are cheap and include the health checks, which must answer under load: no limits.
   const isLimited = destination.access !== 'open';
   if (isLimited) limits.countRequest(caller.tokenId);
-  const input = await readInput(policy, c, destination, caller);
+  const input = await readInput(policy, exchange, destination, caller);
   const endRequest = isLimited ? limits.startRequest() : noLimit;
   try {
-    const request = new PipelineRequest(c, input, caller, server.closing);
+    const request = new PipelineRequest(exchange, input, caller, server.closing);
     const result = await withTimeout(policy, destination, request);
     return result instanceof Response ? result : bufferedResponse(result);
   } finally {
@@ -104,22 +117,23 @@ async function runPipeline(
 
 async function readInput(
   { server, bodyTimeoutMs, limits }: RequestPolicy,
-  c: Context,
+  exchange: Exchange,
   route: Route,
   caller: Caller,
 ): Promise<Input> {
-  const request = c.req.raw;
   let body: Input['body'];
   if (route.body === undefined) {
-    refuseBody(request.headers);
+    refuseBody(exchange.headers);
   } else {
-    const isFramed = peerOf(c) !== undefined;
-    const bodyLimits = { clock: server.clock, timeoutMs: bodyTimeoutMs, isFramed };
+    const bodyLimits = { clock: server.clock, timeoutMs: bodyTimeoutMs };
     const endBody = route.access === 'open' ? noLimit : limits.startBody(caller.tokenId);
-    body = await readBody(request, bodyLimits).finally(endBody);
+    try {
+      body = await exchange.readBody(bodyLimits);
+    } finally {
+      endBody();
+    }
   }
-  const search = searchOf(request.url);
-  return validateInput(route, { params: paramsOf(c, route), search, body });
+  return validateInput(route, { params: exchange.params(route), search: exchange.search, body });
 }
 
 function noLimit(): void {}
@@ -136,12 +150,17 @@ function withTimeout(
       isLate = true;
       reject(route.method === 'GET' ? storeUnavailable() : outcomeUnknown());
     });
-    runHandler(server, route, request)
-      .then((result) => {
+    runHandler(server, route, request).then(
+      (result) => {
+        timer.cancel();
         if (isLate && result instanceof Response) result.body?.cancel().catch(() => {});
         resolve(result);
-      }, reject)
-      .finally(() => timer.cancel());
+      },
+      (error: unknown) => {
+        timer.cancel();
+        reject(error);
+      },
+    );
   });
 }
 
@@ -160,11 +179,11 @@ async function runHandler(
 
 function problemToSend(
   policy: RequestPolicy,
-  c: Context,
+  exchange: Exchange,
   error: unknown,
   where: FailedRequest,
 ): BufferedResponse {
-  const { aborted, reason } = c.req.raw.signal;
+  const { aborted, reason } = exchange.gone;
   let problem = aborted && error === reason ? clientClosedRequest() : problemFor(error);
   if (problem === null) {
     policy.onError(error, where);
@@ -172,7 +191,7 @@ function problemToSend(
       detail: 'The server’s log has the error, under the id in X-Request-Id.',
     });
   }
-  const { status, body, headers } = problemResponse(problem, baseOf(c));
+  const { status, body, headers } = problemResponse(problem, exchange.base);
   return { status, headers: Object.assign({}, COMMON_HEADERS, headers), body };
 }
 
@@ -182,68 +201,30 @@ class PipelineRequest implements RouteRequest<unknown, unknown, unknown> {
   readonly query: unknown;
   readonly body: unknown;
   readonly caller: Caller;
-  readonly headers: Headers;
   readonly base: string;
-  readonly #request: Request;
+  readonly #exchange: Exchange;
   readonly #closing: AbortSignal;
 
-  constructor(c: Context, input: Input, caller: Caller, closing: AbortSignal) {
+  constructor(exchange: Exchange, input: Input, caller: Caller, closing: AbortSignal) {
     this.params = input.params;
     this.query = input.query;
     this.body = input.body;
     this.caller = caller;
-    this.headers = c.req.raw.headers;
-    this.base = baseOf(c);
-    this.#request = c.req.raw;
+    this.base = exchange.base;
+    this.#exchange = exchange;
     this.#closing = closing;
   }
 
+  get headers(): Headers {
+    return this.#exchange.allHeaders;
+  }
+
   get gone(): AbortSignal {
-    return this.#request.signal;
+    return this.#exchange.gone;
   }
 
   /** Made on demand: most requests are answered before a signal could fire. */
   get signal(): AbortSignal {
     return AbortSignal.any([this.gone, this.#closing]);
-  }
-}
-
-/** The other end of the connection, where the HTTP server says so: `@hono/node-server` does. */
-function peerOf(c: Context): string | undefined {
-  const env = c.env as { incoming?: { socket?: { remoteAddress?: unknown } } } | undefined;
-  const address = env?.incoming?.socket?.remoteAddress;
-  return typeof address === 'string' ? address : undefined;
-}
-
-/** The path that the app is mounted at, still escaped, because headers repeat it. */
-function baseOf(c: Context): string {
-  const pattern = baseRoutePath(c);
-  if (pattern === '/') return '';
-  const { pathname } = new URL(c.req.url);
-  return pathname.split('/').slice(0, pattern.split('/').length).join('/');
-}
-
-function searchOf(url: string): string {
-  const at = url.indexOf('?');
-  return at === -1 ? '' : url.slice(at + 1);
-}
-
-/** Only those of the route: an app that mounts this one may have parameters of its own. */
-function paramsOf(c: Context, route: Route): Record<string, string> {
-  const params: Record<string, string> = {};
-  for (const [, name = ''] of route.path.matchAll(/\{(\w+)\}/g)) {
-    checkEscapes(c.req.path);
-    params[name] = c.req.param(name) ?? '';
-  }
-  return params;
-}
-
-/** Hono would pass a wrong escape on as text. */
-function checkEscapes(path: string): void {
-  if (!path.includes('%')) return;
-  try {
-    decodeURIComponent(path);
-  } catch {
-    throw new Problem('invalid-request', { detail: 'The path has invalid percent-encoding.' });
   }
 }

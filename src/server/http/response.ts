@@ -58,13 +58,25 @@ export async function send(
   requestId: string,
 ): Promise<Response> {
   if (response instanceof Response) return withHeaders(c, response, requestId);
+  const outgoing = outgoingOf(c);
+  if (outgoing !== null) {
+    sendTo(outgoing, response, requestId);
+    return RESPONSE_ALREADY_SENT;
+  }
   const { status, headers, body } = response;
   headers['X-Request-Id'] = requestId;
-  const outgoing = outgoingOf(c);
-  if (outgoing === null) return new Response(body, { status, headers });
+  return new Response(body, { status, headers });
+}
+
+/** The same straight to Node. */
+export function sendTo(
+  outgoing: ServerResponse,
+  { status, headers, body }: BufferedResponse,
+  requestId: string,
+): void {
+  headers['X-Request-Id'] = requestId;
   if (body !== null) headers['Content-Length'] = String(Buffer.byteLength(body));
   outgoing.writeHead(status, headers).end(body ?? undefined);
-  return RESPONSE_ALREADY_SENT;
 }
 
 async function withHeaders(c: Context, response: Response, requestId: string): Promise<Response> {

@@ -64,6 +64,11 @@ export interface Route<P = unknown, Q = unknown, B = unknown> {
   readonly tenants: 'yes' | 'no';
   /** For browsers: the route answers only under `pageHosts`, even if `hosts` is not configured. */
   readonly isPage?: true;
+  /**
+   * Its requests come by the thousand, and go around Hono: see `direct.ts`. It has a body, no other
+   * input, and never answers with a `Response`.
+   */
+  readonly isDirect?: true;
   /** Another route replaces this one. Its responses have the headers `Deprecation` and `Link`. */
   readonly isDeprecated?: true;
   readonly summary: string;

@@ -4,6 +4,7 @@
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { type Clock, systemClock } from '../../core/clock.ts';
+import { ConfigError } from '../../core/errors.ts';
 import { checkKnown } from '../../core/options.ts';
 import { packageVersion } from '../../core/version.ts';
 import type { Holdfast } from '../../holdfast.ts';
@@ -17,6 +18,9 @@ import {
   PREFIX,
 } from './metric-catalogue.ts';
 import { GaugeSet, SeriesSet } from './series-set.ts';
+
+/** A name of a label, as Prometheus has them. */
+const LABEL = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 
 export interface MetricsOptions {
   clock?: Clock;
@@ -41,7 +45,10 @@ export class Metrics {
     holdfast: Pick<Holdfast, 'on' | 'census' | 'running'>,
     clock: Clock,
     eventStream: Pick<EventStream, 'size'> | null = null,
+    labels: Readonly<Record<string, string>> = {},
   ) {
+    for (const name of Object.keys(labels)) if (!LABEL.test(name)) throw notALabel(name);
+    this.#registry.setDefaultLabels(labels);
     this.#clock = clock;
     this.#gauges = {
       census: () => holdfast.census(),
@@ -132,4 +139,9 @@ export class Metrics {
     const labelNames = Object.keys(labels);
     return { name: PREFIX + name, help, labelNames, registers: [this.#registry] };
   }
+}
+
+function notALabel(name: string): ConfigError {
+  const rule = 'a name has letters, digits and _, and does not begin with a digit';
+  return new ConfigError({ field: 'metricLabels', value: name, rule });
 }

@@ -214,6 +214,7 @@ function submitRoute({ intents }: ServerContext): Route {
   return route({
     method: 'POST',
     path: PATH,
+    isDirect: true,
     access: 'v3:write',
     tenants: 'yes',
     group: 'intents',

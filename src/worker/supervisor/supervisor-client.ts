@@ -1,14 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import type { Socket } from 'node:net';
-import { fileURLToPath } from 'node:url';
 import type { Clock } from '../../core/clock.ts';
 import type { HostLock } from './host.ts';
 import { NO_LOCK } from './host-lock.ts';
 import { type About, decoder, encode, type Order, type Report, type Start } from './orders.ts';
 import { KILLED_WITHIN_MS } from './process-group.ts';
 import type { SupervisedRun } from './supervised-run.ts';
-
-const SCRIPT = fileURLToPath(new URL('./supervisor.js', import.meta.url));
+import { spawnSupervisor, takeEarly } from './supervisor-process.ts';
 
 export type CommandReport =
   | Report
@@ -52,7 +50,7 @@ export class SupervisorClient {
   constructor(clock: Clock, { isInherited = false, lock = null }: SupervisorOptions = {}) {
     this.#clock = clock;
     this.#isInherited = isInherited;
-    this.#child = spawnSupervisor(isInherited, lock);
+    this.#child = supervisorFor(isInherited, lock);
     this.#child?.unref();
     // A process that could not be started has no pipes.
     const [, , , orders = null, reports = null] = this.#child?.stdio ?? [];
@@ -63,7 +61,8 @@ export class SupervisorClient {
     const decode = decoder<About<Report>>((report) => this.#receive(report));
     this.gone = new Promise((resolve) => {
       const gone = () => resolve(this.#end());
-      if (this.#reports === null) gone();
+      // One that was started early may have died before.
+      if (this.#reports === null || this.#reports.destroyed) gone();
       this.#child?.once('error', gone);
       this.#reports?.setEncoding('utf8').on('data', decode).on('close', gone).on('error', gone);
     });
@@ -163,16 +162,8 @@ export class SupervisorClient {
   }
 }
 
-function spawnSupervisor(isInherited: boolean, lock: HostLock | null): ChildProcess | null {
-  const own = isInherited ? 'inherit' : 'ignore';
-  const inherited = lock === null || lock === NO_LOCK ? [] : [lock.fd];
-  try {
-    return spawn(process.execPath, [SCRIPT], {
-      // In its own session, so that a terminal or a shell does not signal it together with us.
-      detached: true,
-      stdio: [own, own, 'inherit', 'pipe', 'pipe', ...inherited],
-    });
-  } catch {
-    return null;
-  }
+function supervisorFor(isInherited: boolean, lock: HostLock | null): ChildProcess | null {
+  const lockFd = lock === null || lock === NO_LOCK ? undefined : lock.fd;
+  const early = isInherited && lockFd === undefined ? takeEarly() : null;
+  return early ?? spawnSupervisor(isInherited, lockFd);
 }

@@ -11,7 +11,6 @@ import { isatty } from 'node:tty';
 import { systemClock } from '../../../core/clock.ts';
 import { ConfigError } from '../../../core/errors.ts';
 import { checkKey } from '../../../core/ids.ts';
-import type { Holdfast } from '../../../holdfast.ts';
 import type { Lease } from '../../../lease/lease.ts';
 import type { PeriodOptions } from '../../../lease/period.ts';
 import { DEFAULT_MAX_TTLS } from '../../../store/port/keyspaces.ts';
@@ -22,11 +21,12 @@ import {
 } from '../../../worker/supervisor/commands.ts';
 import type { Context } from '../../context.ts';
 import { CliError, EXIT, type Exit } from '../../exit-codes.ts';
-import { openConfigured } from '../../opening.ts';
+import { openLeasesOf } from '../../opening.ts';
 import { neverBlock, type Output } from '../../ui/output.ts';
 import { CommandSignals } from './command-signals.ts';
 import { lost, notRunError, notStarted, supervisorGone, survivors } from './complaints.ts';
 import { type Plan, planRun, type TimingFlags } from './plan.ts';
+import { type RunLeases, runLeases } from './run-leases.ts';
 import { WaitingOutput } from './waiting-output.ts';
 import { type Wanted, wantedLease, wantedSlot } from './wanted.ts';
 
@@ -72,7 +72,7 @@ export async function run(
   const commands = supervisedCommands(systemClock, { isInherited: true });
   const signals = new CommandSignals();
   try {
-    const opening = openConfigured(flags);
+    const opening = openLeasesOf(flags).then(runLeases);
     const holdfast = await unlessEnded(signals, opening);
     if (holdfast === null) return signals.endedBy;
     const run = { key, slots, command, plan, isQuiet, heldExitCode, output, commands, signals };
@@ -84,7 +84,7 @@ export async function run(
     } finally {
       // From here on a signal ends this process at once.
       signals.close();
-      await holdfast.close({ within: 0 });
+      await holdfast.close();
     }
   } finally {
     signals.close();
@@ -92,7 +92,7 @@ export async function run(
   }
 }
 
-async function acquireAndRun(run: Run, holdfast: Holdfast): Promise<Exit> {
+async function acquireAndRun(run: Run, holdfast: RunLeases): Promise<Exit> {
   const { key, slots, plan, isQuiet, heldExitCode = EXIT.held, output, signals } = run;
   const wanted =
     slots === undefined ? wantedLease(holdfast, key, plan) : wantedSlot(holdfast, key, slots, plan);
@@ -121,7 +121,7 @@ function watchedWait({ plan, isQuiet, output }: Run, wanted: Wanted): WaitingOut
 }
 
 /** `--once-per`: runs the command unless this period has had its run. */
-async function runOncePer(run: Run, holdfast: Holdfast, period: PeriodOptions): Promise<Exit> {
+async function runOncePer(run: Run, holdfast: RunLeases, period: PeriodOptions): Promise<Exit> {
   const { key, plan, signals, output, isQuiet, heldExitCode = EXIT.ok } = run;
   const options = { ...period, ...plan.timings, wait: plan.waitMs, signal: signals.ending };
   const line = watchedWait(run, wantedLease(holdfast, key, plan));
@@ -157,7 +157,7 @@ async function runOncePer(run: Run, holdfast: Holdfast, period: PeriodOptions): 
  * Releases the lease, and keeps its key taken for the rest of `--hold-at-least`. This process holds
  * the lease itself for as long as that rest is longer than the store allows.
  */
-async function releaseAfterHold(run: Run, holdfast: Holdfast, lease: Lease): Promise<void> {
+async function releaseAfterHold(run: Run, holdfast: RunLeases, lease: Lease): Promise<void> {
   const { plan, signals } = run;
   const restMs = () => {
     const heldMs = systemClock.wallMs() - lease.acquiredAt.getTime();
@@ -183,7 +183,7 @@ function report({ output }: Run, { error, exit }: Verdict): Exit {
 /** Runs the command while the lease is held. */
 async function runUnder(
   run: Run,
-  holdfast: Holdfast,
+  holdfast: RunLeases,
   lease: Lease,
   slot: string | null,
 ): Promise<Verdict> {

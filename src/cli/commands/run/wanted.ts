@@ -1,10 +1,10 @@
 /** The lease that `holdfast run` needs, or with `--slots` one slot of a pool. */
-import type { Holdfast } from '../../../holdfast.ts';
 import type { Lease } from '../../../lease/lease.ts';
 import type { CliError } from '../../exit-codes.ts';
 import { spanOf } from '../../ui/text.ts';
 import { fullError, heldError } from './complaints.ts';
 import type { Plan } from './plan.ts';
+import type { RunLeases } from './run-leases.ts';
 
 export interface Wanted {
   /** Its name on the command line. */
@@ -16,7 +16,7 @@ export interface Wanted {
   holders(): Promise<string>;
 }
 
-export function wantedLease(holdfast: Holdfast, name: string, plan: Plan): Wanted {
+export function wantedLease(holdfast: RunLeases, name: string, plan: Plan): Wanted {
   return {
     name,
     acquire: async (signal) => {
@@ -32,7 +32,7 @@ export function wantedLease(holdfast: Holdfast, name: string, plan: Plan): Wante
   };
 }
 
-export function wantedSlot(holdfast: Holdfast, name: string, slots: number, plan: Plan): Wanted {
+export function wantedSlot(holdfast: RunLeases, name: string, slots: number, plan: Plan): Wanted {
   const pool = holdfast.pool(name, { slots, ...plan.timings });
   return {
     name,

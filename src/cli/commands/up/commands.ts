@@ -3,6 +3,8 @@ import { LOG_LEVELS } from '../../../telemetry/levels.ts';
 import { examples, type Perform, wholeNumber } from '../../command.ts';
 import type { UpFlags } from './up.ts';
 
+/** The same as in a configuration: `config-schema.ts` would load zod. */
+const MAX_PROCESSES = 64;
 /** The poller checks the weight itself; this keeps absurd numbers out. */
 const MAX_WEIGHT = 999_999_999;
 
@@ -24,6 +26,11 @@ export function addUp(program: Command, perform: Perform): void {
       '--port <number>',
       'port of the API (default: 4747, or a free one)',
       wholeNumber(0, 65_535),
+    )
+    .option(
+      '--processes <number>',
+      'processes that share the port of the API, for a host with several cores; with --roles api (default: 1)',
+      wholeNumber(1, MAX_PROCESSES),
     )
     .option('--name <text>', "readable part of the instance's id (default: the host's name)")
     .option(
@@ -56,6 +63,7 @@ export function addUp(program: Command, perform: Perform): void {
         'HOLDFAST_STORE=redis://redis.internal:6379 holdfast up --weight 2',
         'holdfast up --roles poller --config ./poller.config.mjs',
         'HOLDFAST_API_TOKEN=… holdfast up --roles api --host 0.0.0.0 --port 8080',
+        'HOLDFAST_API_TOKEN=… holdfast up --roles api --processes 4',
         'holdfast up --roles worker --worker-name box-1',
         'holdfast up --roles worker --kinds transcode',
       ),

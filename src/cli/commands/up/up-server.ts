@@ -10,6 +10,7 @@ import { ConfigError } from '../../../core/errors.ts';
 import { systemRandom } from '../../../core/random.ts';
 import type { Holdfast } from '../../../holdfast.ts';
 import type { Stage } from '../../../server/demo-stage.ts';
+import { directOf, offerDirect } from '../../../server/http/direct.ts';
 import { makeToken, type TokenSettings } from '../../../server/http/token-set.ts';
 import {
   createApp,
@@ -27,7 +28,7 @@ import { answerNotReady } from './not-ready.ts';
 const DEFAULT_HOST = '127.0.0.1';
 const DEFAULT_PORT = 4747;
 
-type AppConfig = Omit<ApiConfig, 'host' | 'port' | (typeof FOR_SERVING)[number]>;
+type AppConfig = Omit<ApiConfig, 'host' | 'port' | 'processes' | (typeof FOR_SERVING)[number]>;
 
 /** The options of the HTTP server. The rest is for the app. */
 const FOR_SERVING = ['headersTimeout', 'requestTimeout', 'idleTimeout', 'maxConnections'] as const;
@@ -36,6 +37,8 @@ export interface UpServerOptions {
   readonly settings: HoldfastConfig;
   /** Has the tokens, or files of tokens. Default: that of this process. */
   readonly env?: NodeJS.ProcessEnv;
+  /** Which of the processes that share the port this is; null: the only one. */
+  readonly process?: string | null;
   /** The demo's instances, which the page can kill and freeze. Default: none. */
   readonly stage?: Stage;
   /** Gets unexpected errors as text, with facts. */
@@ -122,10 +125,11 @@ export class UpServer {
   #appOn(holdfast: Holdfast): HoldfastApp {
     const intents = holdfast.intents(intentOptions(this.#options.settings));
     intents.start();
-    const { stage } = this.#options;
+    const { stage, process = null } = this.#options;
     const app = createApp(holdfast, {
       ...this.#appConfig(),
       ...(stage !== undefined && { stage }),
+      ...(process !== null && { metricLabels: { process } }),
       intents,
       tokens: this.#tokens,
       ...(this.#passes !== null && { passes: this.#passes }),
@@ -143,7 +147,7 @@ export class UpServer {
   }
 
   #appConfig(): AppConfig {
-    const { host: _, port: __, ...config } = this.#options.settings.api ?? {};
+    const { host: _, port: __, processes: ___, ...config } = this.#options.settings.api ?? {};
     const own: readonly string[] = FOR_SERVING;
     return Object.fromEntries(Object.entries(config).filter(([name]) => !own.includes(name)));
   }
@@ -154,11 +158,16 @@ export class UpServer {
     const own: readonly string[] = FOR_SERVING;
     const pace = Object.fromEntries(Object.entries(config).filter(([name]) => own.includes(name)));
     const away = answerNotReady({ random: systemRandom });
+    const fetch: HoldfastApp['fetch'] = (request, ...context) =>
+      this.#app === null ? away(request) : this.#app.fetch(request, ...context);
+    offerDirect(fetch, (...exchange) => {
+      const direct = this.#app === null ? null : directOf(this.#app.fetch);
+      return direct?.(...exchange) ?? false;
+    });
     return serve(
       {
         madeToken: this.madeToken,
-        fetch: (request, ...context) =>
-          this.#app === null ? away(request) : this.#app.fetch(request, ...context),
+        fetch,
         close: async () => this.#app?.close(),
       },
       { ...pace, host, port, clock: systemClock },

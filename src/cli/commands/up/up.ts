@@ -21,6 +21,7 @@ import { readSettings } from '../../settings.ts';
 import { droppedMessage, neverBlock, write } from '../../ui/output.ts';
 import { StatusOutput } from '../../ui/status-output.ts';
 import { StopSignals } from '../../ui/stop-signals.ts';
+import { checkProcesses, ownProcess } from './api-processes.ts';
 import { connect } from './connecting.ts';
 import { fleetServiceOf } from './fleet-settings.ts';
 import { greet } from './greeting.ts';
@@ -36,6 +37,7 @@ export interface UpFlags {
   readonly roles?: readonly string[];
   readonly host?: string;
   readonly port?: number;
+  readonly processes?: number;
   readonly weight?: number;
   readonly every?: Duration;
   readonly ttl?: Duration;
@@ -58,9 +60,22 @@ export async function up(
   const sink = status === null ? stdoutSink : terminalSink(status, output);
   const log = new Log({ clock: systemClock, level: logLevel, write: (line) => sink.write(line) });
   neverBlock({ onDropped: (lines) => log.say('warn', droppedMessage(lines), { lines }) });
+  const own = ownProcess();
   const door = await withGivenNames(given, () => rehearse(settings, log));
-  const ending = new StopSignals();
+  const ending = new StopSignals({ isChild: own !== null });
   try {
+    const { processes = 1 } = settings.api ?? {};
+    if (processes > 1 && own === null) {
+      await withGivenNames(given, async () => checkProcesses(settings, door));
+      const { ApiProcessSet } = await import('./api-process-set.ts');
+      // What a configuration prints is no line of the log.
+      const onLine = (line: string) =>
+        line.startsWith('{"level"') ? sink.write(line) : void write(1, line);
+      return await new ApiProcessSet(systemClock, { log, onLine, stopWithinMs }).run(
+        processes,
+        ending,
+      );
+    }
     if (door !== null) await withGivenNames(given, () => listen(door, log, status));
     return await takePart({ settings, door, log, status, ending, stopWithinMs });
   } finally {
@@ -72,7 +87,15 @@ export async function up(
 /** Flags win over the configuration. For the worker's name the environment comes in between. */
 function withFlags(
   config: HoldfastConfig,
-  { host, port, roles, kinds, workerName, ...given }: Omit<UpFlags, 'logLevel' | 'stopWithin'>,
+  {
+    host,
+    port,
+    processes,
+    roles,
+    kinds,
+    workerName,
+    ...given
+  }: Omit<UpFlags, 'logLevel' | 'stopWithin'>,
 ): HoldfastConfig {
   const worker = workerName ?? process.env.HOLDFAST_WORKER_NAME;
   return {
@@ -83,6 +106,7 @@ function withFlags(
       ...config.api,
       ...(host !== undefined && { host }),
       ...(port !== undefined && { port }),
+      ...(processes !== undefined && { processes }),
     },
     worker: {
       ...config.worker,
@@ -160,7 +184,7 @@ async function rehearse(settings: HoldfastConfig, log: Log): Promise<UpServer | 
 async function doorFor(settings: HoldfastConfig, log: Log): Promise<UpServer> {
   const { UpServer } = await import('./up-server.ts');
   const onError = (message: string, facts: object) => log.say('error', message, { ...facts });
-  return new UpServer({ settings, onError });
+  return new UpServer({ settings, onError, process: ownProcess() });
 }
 
 /**
@@ -185,6 +209,7 @@ async function withGivenNames<T>(given: object, work: () => Promise<T>): Promise
 const TYPED: Readonly<Record<string, string>> = {
   'worker.name': 'workerName',
   'worker.kinds': 'kinds',
+  'api.processes': 'processes',
 };
 
 /** The flag of an option: `--worker-name`. */
