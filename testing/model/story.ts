@@ -11,10 +11,35 @@ export interface ModelStep {
 
 /** In the order of the `mtype` in `lease.pml`; spin numbers them from the last one on. */
 const NAMES = [
-  ...['ACQUIRE', 'CLAIM', 'RENEW', 'RELEASE', 'TRANSFER', 'REVOKE', 'KEEPALIVE', 'DONE', 'REFUSED'],
-  ...['tick', 'ask', 'grant', 'refuse', 'renewed', 'restored', 'released', 'transferred'],
-  ...['revoked', 'kept', 'believed', 'ended', 'stray', 'unanswered', 'examined', 'lost'],
-  ...['failedOver', 'failedBack', 'passed', 'committed'],
+  'ACQUIRE',
+  'CLAIM',
+  'RENEW',
+  'RELEASE',
+  'TRANSFER',
+  'REVOKE',
+  'KEEPALIVE',
+  'DONE',
+  'REFUSED',
+  'tick',
+  'ask',
+  'grant',
+  'refuse',
+  'renewed',
+  'restored',
+  'released',
+  'transferred',
+  'revoked',
+  'kept',
+  'believed',
+  'ended',
+  'stray',
+  'unanswered',
+  'examined',
+  'lost',
+  'failedOver',
+  'failedBack',
+  'passed',
+  'committed',
 ] as const;
 type StepName = (typeof NAMES)[number];
 
@@ -33,7 +58,9 @@ const ASKED: Partial<Record<StepName, string>> = {
   REVOKE: 'revokes',
   KEEPALIVE: 'renews the keepalive that has',
 };
-const FOUND = ['is as it was', 'is forgotten', 'has no lease', ...['ana', 'ben', 'cem'].map(held)];
+const FOUND = ['is as it was', 'is forgotten', 'has no lease'].concat(
+  ['ana', 'ben', 'cem'].map(held),
+);
 
 /** Reads what spin has printed. */
 export function stepsOf(output: string): ModelStep[] {

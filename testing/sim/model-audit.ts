@@ -159,7 +159,7 @@ export class ModelAudit {
     }
   }
 
-  /** `tombstone force …`, answered `{holder, fence, ms, woken}`, or less where nothing was ended. */
+  /** `tombstone force …`, answered `{holder, fence, ms, woken}`; less where nothing was ended. */
   #revoked(keys: readonly string[], given: readonly string[], reply: Reply[]): void {
     const [holder, newFence] = reply;
     if (reply.length < 3 || typeof holder !== 'string' || typeof newFence !== 'number') return;
