@@ -7,6 +7,7 @@ import { code, page, table } from './page.mjs';
 
 /** Facts that make a message read as a user meets it, where the common samples do not. */
 const FACTS_OF = {
+  CALL_NOT_OFFERED: { call: 'lock()', instead: "call acquire(['a'], ttl)" },
   POOL_FULL: { pool: 'gpus', slots: 4, expiresInMs: 12_000, waitedMs: 5_000 },
   SESSION_UNREADABLE: { why: 'its body is not JSON' },
   POLL_FAILED: { url: 'https://api.example.com', why: 'connect ECONNREFUSED' },
@@ -78,9 +79,11 @@ const FACTS_OF = {
 const MESSAGE_OF = {
   STEP_FAILED: 'the card was declined (your own words)',
   EXECUTION_FAILED:
-    "The operation was unable to achieve a quorum during its retry window. could not acquire lease 'report': api-7fd8c9a1 holds it with fence 1794735733062000 (expires in 12 s). …",
+    "The operation was unable to achieve a quorum during its retry window. The resource 'report' is locked by api-7fd8c9a1 with fence 1794735733062000 for 12 s more. …",
+  LOCK_FAILED:
+    'Exceeded 10 attempts to lock the resource "report". The resource \'report\' is locked by api-7fd8c9a1 with fence 1794735733062000 for 12 s more. …',
   RESOURCE_LOCKED:
-    "The operation was applied to: 0 of the 1 requested resources. could not acquire lease 'report': …",
+    "The operation was applied to: 0 of the 1 requested resources. The resource 'report' is locked by …",
 };
 const COMMON = new Set(['code', 'name', 'message', 'stack', 'cause']);
 
