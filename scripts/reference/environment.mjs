@@ -70,7 +70,7 @@ const GIVEN = [
 ];
 
 /** In examples, or between processes of our own. */
-const NOT_FOR_USERS = ['HOLDFAST_URL', 'HOLDFAST_COMMAND'];
+const NOT_FOR_USERS = ['HOLDFAST_URL', 'HOLDFAST_COMMAND', 'HOLDFAST_PROCESS'];
 
 export function environmentText(root) {
   const told = [...READ, ...GIVEN].map(([name]) => name);
