@@ -119,7 +119,7 @@ describe.concurrent.each(stores)('a fleet on %s, from the command line', (_, pla
     expect(moved.stdout).toMatch(/^ben-\S+ owns \S+, after \d+ m?s, and keeps it\.\nUndo: /);
     await split(holdfast, 2, 3);
     expect(await text('explain', target)).toMatch(
-      /: ben-\S+ keeps it, because an operator has moved it there\./,
+      /: ben-\S+ keeps this target, because an operator moved it there\./,
     );
     expect(await cli(['transfer', target, 'nobody'], { at })).toMatchObject({ code: 1 });
     expect(await cli(['transfer', 'nothing', 'ben'], { at })).toMatchObject({ code: 1 });

@@ -375,7 +375,7 @@ export class TaskScheduler implements FleetWork {
     if (onStuck !== 'restart' || !Number.isFinite(stuckAfterMs) || run !== task.run) return;
     const silentAtMs = run.progressAtMs + stuckAfterMs;
     if (run.isStuck && silentAtMs <= this.#rt.clock.monotonicMs()) giveUp(task.id);
-    else if (run.isStuck) this.#timers.schedule(task, silentAtMs);
+    else if (run.isStuck && !this.#isClosed) this.#timers.schedule(task, silentAtMs);
   }
 
   #trouble(run: TaskRun, state: 'silent' | 'stuck', error: string): WorkOutcome {

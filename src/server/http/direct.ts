@@ -10,6 +10,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Hono } from 'hono';
+import { assert } from '../../core/assert.ts';
 import type { Clock } from '../../core/clock.ts';
 import { type BodyLimits, JSON_TYPE, MAX_BODY_BYTES, readIncoming } from './body.ts';
 import type { Exchange } from './hono-request.ts';
@@ -110,6 +111,8 @@ class HeaderSet {
   }
 
   get(name: string): string | null {
+    // A check that reads a header which was not kept would find none, and let the request pass.
+    assert(NEEDED.has(name) || UNUSUAL.has(name), `header ${name} is read, so it has to be kept`);
     return this.#byName.get(name) ?? null;
   }
 }

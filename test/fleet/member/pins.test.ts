@@ -304,12 +304,12 @@ describe('what operators see of a pin', () => {
     const { targets } = await b.holdfast.fleet.view();
     expect(targets.find((one) => one.target === target)).toMatchObject({
       ...{ pinned: b.id, planned: b.id, owner: a.id, reason: 'moving' },
-      text: `${a.id} owns it, and hands it to ${b.id}, because an operator has moved it there.`,
+      text: `${a.id} owns this target and hands it to ${b.id}, because an operator moved it there.`,
     });
     await world.clock.advance(1_500);
     expect(b.poller.explain(target)).toMatchObject({
       ...{ pinned: b.id, planned: b.id, owner: b.id, reason: 'kept' },
-      text: `${b.id} keeps it, because an operator has moved it there.`,
+      text: `${b.id} keeps this target, because an operator moved it there.`,
     });
   });
 

@@ -149,6 +149,18 @@ describe('Runner', () => {
     expect(b.owned()).toEqual([id]);
   });
 
+  it('B-05 a task that is found stuck after the stop leaves no timer behind', async () => {
+    const world = runWorld();
+    await world.add(1);
+    const a = await world.start({ stuckAfter: '1m', onStuck: 'restart' }, never);
+    await world.clock.advance(500);
+    const closing = a.holdfast.close({ within: '2s' });
+    await world.clock.advance(30_000);
+    await closing;
+    expect(a.events('run.stuck')).toHaveLength(1);
+    expect(world.clock.pendingTimers).toBe(0);
+  });
+
   it('B-04 a paused target is stopped, and a resumed one is started again', async () => {
     const world = runWorld();
     const [id = ''] = await world.add(1);
