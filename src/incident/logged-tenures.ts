@@ -220,7 +220,7 @@ function endMs(tenure: LoggedTenure, { at, heldForMs, lateMs }: LoggedEvent): nu
   return Math.min(at, tenure.fromMs + heldMs);
 }
 
-/** A holder that presents its fence keeps it, and goes on. A repeated entry changes nothing. */
+/** A holder that presents its fence keeps it, and continues. A repeated entry changes nothing. */
 function reopen(tenure: LoggedTenure, event: LoggedEvent): void {
   if (tenure.ended === null || event.at <= tenure.ended.at) return;
   tenure.leastUntilMs = event.at + numberOf(event.remainingMs);

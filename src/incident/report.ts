@@ -86,7 +86,7 @@ interface ReportDoubt {
   readonly keys: readonly string[];
 }
 
-/** A process that did not run. `lost`: how many leases ran out meanwhile. */
+/** A process that did not run. `lost`: how many leases expired meanwhile. */
 interface Standstill {
   readonly instance: string;
   readonly atMs: number;

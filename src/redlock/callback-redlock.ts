@@ -157,7 +157,7 @@ function exceeded(retryCount: number, resource: string | readonly string[]): str
   return `Exceeded ${retryCount} attempts to lock the resource "${resource}".`;
 }
 
-/** redlock 4's sentence, and then why. What is no failure of a lock stays as it is. */
+/** redlock 4's sentence, and then why. An error that is no failure of a lock stays as it is. */
 function lockError(error: unknown, sentence: string): unknown {
   if (!(error instanceof ExecutionError)) return error;
   const why = error.message.replace(`${WINDOW} `, '');

@@ -1,7 +1,7 @@
 /**
  * The slots of a pool as the store has them: read all at once, then asked for one by one, in order.
  * Calls of this process never ask for the same slot at a time, so one read serves as many calls as
- * there are free slots. The slots that this process has released last are asked for without a read.
+ * there are free slots. It asks for the slots that this process released last without a read.
  */
 import type { BusyReason } from '../../core/errors.ts';
 import type { ReadReply } from '../../store/port/lease-store.ts';
