@@ -2,6 +2,8 @@
  * Whether the shared log contradicts what leases promise: two tenures of a key at once, a fence
  * that fell, a write that a sink accepted outside its tenure.
  *
+ * A tenure is one holder's time with a key. A sink is what holders write to.
+ *
  * What instances wrote is testimony: an instance may be wrong about itself, and a log without a
  * contradiction proves nothing. So there are three answers about any two entries: they contradict,
  * they may and something else explains it as well (`unclear`, with what does), or they agree.
@@ -90,7 +92,7 @@ export function verifyTenures(read: LoggedTenures, options: VerifyOptions): Veri
   return new VerifyRun(read, options).verification();
 }
 
-/** How certain an amount is: more than `slackMs` is. */
+/** An amount with its error: only more than `slackMs` is certain. */
 interface Amount {
   readonly ms: number;
   readonly slackMs: number;

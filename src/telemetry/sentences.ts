@@ -54,7 +54,7 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
   'fleet.planned': (facts) =>
     `planned ${text(facts.targets)} targets for ${text(facts.members)} instances: ` +
     `${text(facts.quota)} for this one, which owns ${text(facts.owned)}`,
-  'fleet.asked': (facts) => `asked ${name(facts.member)} for ${count(facts, 'target')}`,
+  'fleet.asked': (facts) => `asked ${name(facts.member)} to hand over ${count(facts, 'target')}`,
   'target.taken': (facts) => {
     if (facts.how === 'first') return `took ${text(facts.target)}, which had no owner`;
     if (facts.how === 'handover')
@@ -76,7 +76,7 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
   'session.advanced': (facts) =>
     `set session ${text(facts.session)} to ${text(facts.state)}${facts.reason ? ` (${text(facts.reason)})` : ''}`,
   'session.recovered': (facts) =>
-    `continues session ${text(facts.session)}, which ${facts.from === null ? 'another worker left' : `${name(facts.from)} lost`}`,
+    `took over session ${text(facts.session)}, which ${facts.from === null ? 'another worker' : name(facts.from)} no longer runs`,
   'pipeline.started': (facts) =>
     `runs session ${text(facts.session)}${facts.slot === null ? '' : ` on ${text(facts.slot)}`}`,
   'pipeline.ended': (facts) =>
@@ -120,7 +120,7 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
   'run.ended': (facts) =>
     `has stopped the task of ${text(facts.target)} after ${span(facts.ranForMs)}`,
   'run.silent': (facts) =>
-    `sees no progress in the task of ${text(facts.target)} for ${span(facts.silentForMs)}${facts.isStopped === true ? ', and told it to stop' : ''}`,
+    `has seen no progress in the task of ${text(facts.target)} for ${span(facts.silentForMs)}${facts.isStopped === true ? ', and told it to stop' : '; it keeps running'}`,
   'run.resumed': (facts) => `sees progress in the task of ${text(facts.target)} again`,
   'run.stuck': (facts) =>
     `cannot stop the task of ${text(facts.target)}, which still runs after ${span(facts.runsForMs)}`,
@@ -162,7 +162,8 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
   'action.done': (facts) => `finished ${action(facts)} in ${span(facts.tookMs)}`,
   'action.failed': (facts) =>
     `failed ${action(facts)}, try ${text(facts.tries)}: ${text(facts.why)}; ${afterwards(facts)}`,
-  'action.gone': (facts) => `was too late with ${action(facts)}: another processor has it`,
+  'action.gone': (facts) =>
+    `dropped its result of ${action(facts)}: another processor has taken it over, so the handler may have run twice`,
   'action.stuck': (facts) =>
     `cannot stop the handler of ${action(facts)}, which still runs after ${span(facts.runsForMs)}, try ${text(facts.tries)}`,
   'processor.stalled': (facts) =>

@@ -231,14 +231,14 @@ export class SessionRun {
       this.#isClaimed = true;
       events.emit('session.recovered', { session: id, tenant, from });
       if (state === 'STOPPING') return ended(reason ?? 'R_STOPPED', this.#record.session.detail);
-      if (this.#isLeft(losses)) return null;
+      if (this.#hasTriesLeft(losses)) return null;
       return ended('R_WORKER_LOST', { why: `${losses} workers died while they ran it` });
     }
     return { kind: 'gone', isPipelineGone: true };
   }
 
   /** Whether the session may be started again after so many lost workers. */
-  #isLeft(losses: number): boolean {
+  #hasTriesLeft(losses: number): boolean {
     const { tries } = this.#pipeline;
     if (tries === null) return losses <= MAX_LOSSES;
     return losses + (this.#record.session.failures ?? 0) < tries;

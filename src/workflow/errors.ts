@@ -239,7 +239,7 @@ export class WorkflowEndedError extends defineError(
   workflow: string;
 }>(
   ({ workflow }) =>
-    `workflow '${workflow}' has ended: its function returned, and no line of it waits for a signal. Start another workflow.`,
+    `workflow '${workflow}' has ended, so the signal was not kept. Check the id, or start another workflow.`,
 ) {}
 
 /** The id belongs to a workflow of another function, or of none. */

@@ -28,7 +28,7 @@ export interface WaitValue {
   readonly received?: { readonly value: unknown; readonly atMs: number } | null;
 }
 
-/** The value of a `call`. `hash` tells another one under its name. */
+/** The value of a `call`. `hash` finds out a different call under the same name. */
 export interface CallFacts {
   readonly type: string;
   readonly target: string;
@@ -54,7 +54,7 @@ export interface StepView {
   readonly name: string;
   readonly kind: StepKind;
   readonly state: StepState;
-  /** When the store first had it, by its clock; null for a wait that it only knows of. */
+  /** When the store first had it, by its clock; null for a wait that is not stored yet. */
   readonly atMs: number | null;
   /** Null if it has not ended, or if the store does not know. */
   readonly tookMs: number | null;

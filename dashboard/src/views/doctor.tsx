@@ -150,7 +150,7 @@ function Figures({ diagnosis: { findings, roundTrip, clock, members } }: { diagn
         name="Event-loop delay"
         tone={toneFor('event loop')}
         value={delays.length === 0 ? '–' : msText(Math.max(...delays))}
-        note="The longest time in the last minute that an instance was too busy to run anything. It adds to every renewal."
+        note="The longest time in the last minute that an instance was too busy to run anything. It can delay a renewal by as much."
       />
     </div>
   );

@@ -52,7 +52,8 @@ export class AddressRefusedError extends defineError(
   kind: string;
   advice: string;
 }>(
-  ({ host, kind, advice }) => `'${host}' leads to a ${kind} address, and is not polled. ${advice}`,
+  ({ host, kind, advice }) =>
+    `'${host}' leads to a ${kind} address: its target is not polled. ${advice}`,
 ) {}
 
 /** A task was told to stop. The `reason` of its `signal`, unless its lease is lost. */

@@ -1,4 +1,4 @@
-/** The rules of `holdfast up --processes`, for the process that starts others and for these. */
+/** The rules of `holdfast up --processes`, for the first process and for those that it starts. */
 import cluster from 'node:cluster';
 import type { HoldfastConfig } from '../../../config.ts';
 import { ConfigError } from '../../../core/errors.ts';

@@ -85,7 +85,7 @@ export function addressRefused(host: string, address: string): AddressRefusedErr
   const kind = kindOf(address);
   const advice = ZONES.some((zone) => zone === kind)
     ? `If that is meant, allow it: http: { allow: ['${kind}'] }; a redirect from outside never leads there.`
-    : 'Such addresses are never polled.';
+    : 'Such addresses are never polled: give the target another one.';
   return new AddressRefusedError({ host, kind, advice });
 }
 

@@ -2,7 +2,8 @@
 -- request. Rows are locked in the order of their keys, so that batches cannot deadlock. First every
 -- lock is tried without waiting; only for the rest, and only for `patience_us()` together, does a
 -- verb wait. So a key that a guarded transaction keeps locked does not hold back other keys.
--- `q->>'scope'` reads all of the request, so what every row needs is in a variable.
+-- Each `q->>'…'` parses the whole request, so what every row needs is in a variable.
+-- The tables are in 1-tables.sql. A keepalive is one row that renews many leases.
 
 CREATE FUNCTION patience_us() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 50000::bigint $$;
 -- A day, as FENCE_RECORD_MS.
@@ -53,7 +54,7 @@ BEGIN
 END $$;
 
 -- The same under the locks of the lease, which the caller has, and of its keepalive. A keepalive that
--- has lapsed is buried: a plain read would say so, too, while a renewal of it is in flight. NULL:
+-- has lapsed is deleted under its lock: after a plain read, a renewal in flight could revive it. NULL:
 -- another transaction has the keepalive, and the caller does not wait.
 CREATE FUNCTION settle(l lease, waits boolean DEFAULT true) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE k keepalive;
@@ -201,7 +202,7 @@ BEGIN
     IF waits <> '{}' THEN DELETE FROM line WHERE key = ANY (granted) AND inbox = waiter AND woken IS NOT NULL; END IF;
     IF cardinality(numbers) = cardinality(keys) THEN
       RETURN json_build_object('replies', (SELECT json_agg(f ORDER BY n) FROM unnest(numbers, fences) AS g(n, f)),
-        'era', m.era, 'since', clock_us() - m.since, 'began', began, 'position', wal_position());
+        'era', m.era, 'since', clock_us() - m.since, 'began', began, 'position', wal_position(), 'timeline', m.timeline);
     END IF;
     FOR i IN 1..cardinality(numbers) LOOP
       replies[numbers[i]] := to_json(fences[i]);

@@ -27,7 +27,7 @@ const MAX_WORK_MS = 2.5;
 const CHECK_CLOCK_EVERY = 8;
 /** The lock is mostly held for less than 0.1 ms, so the first attempts are one turn apart. */
 const QUICK_ATTEMPTS = 3;
-/** Then the pauses are equal, so that a process that has waited long does not lose to a new one. */
+/** Then the pauses no longer grow: a process that has waited long must not lose to a new one. */
 const PAUSE_MS = 1;
 /** After so many attempts the process with the lock must have stopped: the pauses get longer. */
 const PATIENT_ATTEMPTS = 200;
