@@ -172,7 +172,7 @@ export const SEEDED_BUGS = [
     patches: [
       {
         file: 'store/redis/lua/lib/plain-grants.lua',
-        find: 'and old < text and',
+        find: 'and old < now_text and',
         replace: 'and',
       },
     ],
@@ -256,7 +256,7 @@ export const SEEDED_BUGS = [
       },
       {
         file: 'lease/tenure.js',
-        find: "this.#requests = 'handed-in';\n        this.#controller?.abort(this.lostError());",
+        find: "this.#requests = 'handed-in';\n        this.#endedAtMs = this.#rt.clock.monotonicMs();\n        this.#controller?.abort(this.lostError());",
         replace: '',
       },
     ],

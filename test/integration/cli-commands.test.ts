@@ -340,7 +340,7 @@ describe.concurrent('help, version and completion', () => {
       expect(stderr).toBe('');
       return stdout.trim().split('\n');
     };
-    expect(await complete('r')).toEqual(['run', 'revoke']);
+    expect(await complete('r')).toEqual(['run', 'report', 'revoke']);
     expect(await complete('run', '--w')).toEqual(['--wait']);
     expect(await complete('targets', 'p')).toEqual(['pause']);
     expect(await complete('targets', 'add', '--f')).toEqual(['--file']);

@@ -21,6 +21,7 @@ const ELSEWHERE: readonly Elsewhere[] = [
   { npm: 'run test:*', why: 'part of npm test, but for test:slow, which takes minutes' },
   { npm: 'run check', why: 'run by whoever commits, and by CI, beside the tests' },
   { npm: 'run example:*', isTestedExample: true },
+  { npm: 'run model', test: 'test/integration/lease-model.test.ts' },
   { npm: 'run sim', test: 'test/integration/sim-command.test.ts' },
   { npm: 'run sim:bugs', why: 'takes minutes' },
   { npm: 'run chaos', test: 'test/slow/chaos.test.ts' },

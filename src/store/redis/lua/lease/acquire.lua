@@ -8,7 +8,8 @@
 --          fence | {holder, fence, remaining ms} where busy | {error text}
 -- Needs    lib/plain-grants, lib/siblings, lib/fences, lib/era
 if is_other_era(ARGV[1]) then return 'ERA' end
-local ttl, inbox, now, now_text = ARGV[2], ARGV[3], clock()
+local ttl, inbox = ARGV[2], ARGV[3]
+if not now then now, now_text = clock() end
 
 -- A lease without a fence is no grant: if the fence cannot be minted, the key is deleted again.
 local function grant(lease, record, holder, floor)
