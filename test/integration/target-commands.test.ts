@@ -160,7 +160,7 @@ describe('holdfast up with a command per target', () => {
     const program = await run('targets', 'add', '--id', 'a', '--command', './evil.sh');
     expect(program.stderr).toMatch(/--command.*evil.*the name of a command is/s);
     const list = await run('targets', 'add', '--id', 'a', '--command', 'listen', '--data', '[1]');
-    expect(list.stderr).toMatch(/--data.*it is a JSON object/s);
+    expect(list.stderr).toMatch(/--data.*it must be a JSON object/s);
     const operator = new OperatorClient({
       url: String(listens.url),
       token: 'a-token-of-the-tests',
