@@ -94,7 +94,7 @@ describe.concurrent.each(stores)('a fleet on %s, from the command line', (_, pla
     const story = /ago +\S+ +resumed device-9\n(.* carried out .*\n)?.* ago +\S+ +took device-9\n/;
     const explained = () => text('explain', 'device-9').then((found) => story.test(found) && found);
     const told = await until(explained, { what: 'the story of device-9' });
-    expect(told).toMatch(/^device-9: (ana|ben)-[0-9a-f]{8} keeps it/);
+    expect(told).toMatch(/^device-9: (ana|ben)-[0-9a-f]{8} keeps this target/);
     await json('targets', 'pause', 'device-9');
     await split(holdfast, 2, 3);
     expect(await text('explain', 'device-9')).toContain('it is paused, so no instance polls it');

@@ -47,7 +47,7 @@ describe.concurrent('holdfast top', () => {
     await terminal.shows(/^ana-\w+ +up +█+ +6\/6 /m);
     const after = await terminal.shows(/, 3 failovers, /);
     expect(after).toMatch(/^6 targets on 1 instance, 6 held\n/m);
-    expect(after).toMatch(/took device-\d after a gap of [\d.]+ m?s, from /);
+    expect(after).toMatch(/took device-\d after a gap of [\d.]+ m?s, fr/);
     expect(await terminal.format('#{alternate_on} #{cursor_flag}')).toBe('1 0');
 
     await terminal.press('/', 'device-5', 'Enter');
