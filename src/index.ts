@@ -9,6 +9,7 @@ export {
   type OperatorAct,
   open,
 } from './holdfast.ts';
+export type { StoreArgument } from './opening.ts';
 export {
   type ApiConfig,
   defineConfig,

@@ -14,6 +14,9 @@ const STORE_HELP = `  --store URL   redis://…, rediss://…, redis+sentinel://
                 their own, and are removed, too (with Sentinel and Cluster they stay)
   --help        this text`;
 
+/** A signal ends the process, and what fails because of that is no objection. */
+let isInterrupted = false;
+
 /**
  * Plays `play({ flags, store, prefix, storeEnv, where, folder })`, which says what it claims, and ends the process: 0 if all of it was so, 1 if not.
  * `about` is the text of `--help`, without what all examples have.
@@ -35,6 +38,8 @@ export async function stage({ name, about, options = {} }, play) {
   } catch (error) {
     objections.push(error.message);
   }
+  // The listener of the signal ends the process.
+  if (isInterrupted) return;
   killAll();
   await sweep(store, prefix).catch((error) => objections.push(error.message));
   process.exit(conclude());
@@ -50,6 +55,7 @@ function leaveNothing({ folder, store, prefix }) {
     ['SIGTERM', 143],
   ])
     process.once(signal, async () => {
+      isInterrupted = true;
       killAll();
       await sweep(store, prefix).catch(() => {});
       process.exit(code);

@@ -5,6 +5,7 @@ import { CallNotOfferedError, LockError } from './errors.ts';
 
 export type { RedlockCallback, RedlockOptions } from './callback-redlock.ts';
 export type { RedlockClient } from './client.ts';
+export type { Settings } from './settings.ts';
 
 /** What `require` returns: the class, and all else as its fields. */
 const required = Object.assign(CallbackRedlock, {
