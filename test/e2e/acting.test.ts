@@ -92,8 +92,12 @@ describe('who may act', () => {
     expect(await acted(ground, 'target.transfer')).toMatchObject({ subject: 't-1' });
 
     // A page that still shows the lease from before would revoke that one, and spare the new owner's.
-    const { fence } = await ground.client.target('t-1');
-    await page.locator('.fence', { hasText: fence }).first().waitFor();
+    // The other claims it with a fence of its own, so the fence may change once more.
+    const isShown = async () => {
+      const { fence } = await ground.client.target('t-1');
+      return page.locator('.fence', { hasText: fence }).first().isVisible();
+    };
+    await until(isShown, { what: 'the page to show the new lease', deadlineMs: 20_000 });
     await page
       .getByRole('button', { name: /^Revoke/ })
       .first()

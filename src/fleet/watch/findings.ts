@@ -70,7 +70,7 @@ export function fleetFindings(facts: FleetFacts): FleetFinding[] {
 
 function roundTrip(p99Ms: number, ttlMs: number): FleetFinding {
   const subject = 'round trip';
-  const fact = `One of a hundred requests takes ${whole(p99Ms)}, at a TTL of ${whole(ttlMs)}.`;
+  const fact = `99 of 100 requests take at most ${whole(p99Ms)}, at a TTL of ${whole(ttlMs)}.`;
   if (p99Ms <= ttlMs * MAX_ROUND_TRIP_SHARE) return { level: 'ok', subject, fact };
   const advice =
     'A renewal that fails has too little time to be tried again: move the store closer, find out what keeps it busy, or raise ttl.';

@@ -125,7 +125,8 @@ function Earliest({ lane, owner, isShort }: { lane: Lane; owner: string; isShort
     if (first.value === undefined) return 'no lease';
     const left = timeLeft(first.value, termsOf(owner), now.value);
     if (left === null) return 'never expires';
-    return `${left.isAtLeast ? '≥ ' : ''}${spanOf(Math.round(left.ms / 100) * 100)}${isShort ? '' : ' left'}`;
+    const span = `${left.isAtLeast ? '≥ ' : ''}${spanOf(Math.round(left.ms / 100) * 100)}`;
+    return isShort ? span : `lease ${span}`;
   });
   return <span title="Until its first lease expires, unless the instance renews it">{words}</span>;
 }
