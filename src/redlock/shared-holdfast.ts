@@ -3,7 +3,7 @@
  * a hundred of them cost the connections of one. It lives as long as the client does.
  *
  * **Closed.** In: made; the client has ended; `close` was called; it could not be opened. Out: a
- * lock is asked for → open.
+ * caller asks for a lock → open.
  *
  * **Open.** A lock was asked for. Out: the client has ended → closed; `close` was called → closed.
  *
