@@ -1,6 +1,7 @@
 /** What an upgrade test can be told. */
 import { parseArgs } from 'node:util';
 import { UsageError, wholeNumber } from './arguments.ts';
+import { UPGRADE_STORES, type UpgradeStore } from './upgrade-grounds.ts';
 
 export const UPGRADE_HELP = `Usage: npm run upgrade-test -- [options]
 
@@ -10,7 +11,7 @@ draws. A judge that knows nothing of Holdfast looks for two instances that worke
 fences that did not grow. Everything that was accepted has to be done in the end. Then a build of another stored format
 opens the store: it has to refuse, and to change nothing.
 
-  --store NAME    redis or sqlite (default sqlite)
+  --store NAME    sqlite, redis or postgres (default sqlite)
   --from COMMIT   the earlier build (default: the oldest commit of the present stored format)
   --dwell N       seconds between two replacements (default 4)
   --seed N        chooses which instance is killed (default by chance)
@@ -21,7 +22,7 @@ Ends with 0 if all is as it should be, or if there is no git history to build fr
 64 on wrong use; 70 if it could not be run.`;
 
 export interface UpgradeWanted {
-  readonly store: 'redis' | 'sqlite';
+  readonly store: UpgradeStore;
   readonly from: string | null;
   readonly dwellMs: number;
   readonly seed: number;
@@ -32,9 +33,10 @@ export interface UpgradeWanted {
 export function readUpgradeArguments(args: readonly string[]): UpgradeWanted | null {
   const values = parsed(args);
   if (values.help) return null;
-  const { store = 'sqlite', from = null, json: isJson = false } = values;
-  if (store !== 'redis' && store !== 'sqlite')
-    throw new UsageError(`--store is redis or sqlite, not '${store}'`);
+  const { store: wanted = 'sqlite', from = null, json: isJson = false } = values;
+  const store = UPGRADE_STORES.find((one) => one === wanted);
+  if (store === undefined)
+    throw new UsageError(`--store is '${wanted}': it must be one of ${UPGRADE_STORES.join(', ')}`);
   return {
     store,
     from,

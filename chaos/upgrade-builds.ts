@@ -4,6 +4,8 @@ import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from '
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { STORE_FORMAT } from '../src/store/port/store.ts';
+import { SCHEMA_VERSION } from '../src/store/postgres/installation.ts';
+import type { UpgradeStore } from './upgrade-grounds.ts';
 
 export interface Build {
   readonly commit: string;
@@ -23,46 +25,65 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** Below node_modules, so that an earlier build finds the packages of this one. */
 const CACHE = join(ROOT, 'node_modules/.cache/holdfast-upgrade');
 const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
-const PORT = 'src/store/port/store.ts';
-const DECLARED = /^export const STORE_FORMAT = (\d+);$/m;
+const OF_FILES = {
+  file: 'src/store/port/store.ts',
+  constant: 'STORE_FORMAT',
+  present: STORE_FORMAT,
+};
+/** Where the stored format of each store is declared. */
+const DECLARED = {
+  sqlite: OF_FILES,
+  redis: OF_FILES,
+  postgres: {
+    file: 'src/store/postgres/installation.ts',
+    constant: 'SCHEMA_VERSION',
+    present: SCHEMA_VERSION,
+  },
+};
 const MAX_OUTPUT_BYTES = 512 * 2 ** 20;
 
-export const CURRENT: Build = {
-  commit: 'this build',
-  format: STORE_FORMAT,
-  entry: join(ROOT, 'dist/index.js'),
-};
+export function currentBuild(store: UpgradeStore): Build {
+  const format = DECLARED[store].present;
+  return { commit: 'this build', format, entry: join(ROOT, 'dist/index.js') };
+}
 
 /** Null where there is no history: an unpacked archive, or a shallow clone. */
-export function earlierCommits(): EarlierCommits | null {
+export function earlierCommits(store: UpgradeStore): EarlierCommits | null {
   const inside = spawnSync('git', ['rev-parse', '--is-shallow-repository'], {
     cwd: ROOT,
     encoding: 'utf8',
   });
   if (inside.status !== 0 || inside.stdout.trim() !== 'false') return null;
-  const changes = git('log', '--format=%H', '-GSTORE_FORMAT = ', '--', PORT).split('\n');
+  const { file, constant, present } = DECLARED[store];
+  const changes = git('log', '--format=%H', `-G${constant} = `, '--', file).split('\n');
   for (const commit of changes.filter(Boolean)) {
     const before = git('rev-parse', `${commit}^`).trim();
-    if (formatAt(commit) === STORE_FORMAT && formatAt(before) !== STORE_FORMAT)
+    if (formatAt(commit, store) === present && formatAt(before, store) !== present)
       return { oldest: commit, before };
   }
   return null;
 }
 
 /** The stored format of a commit; 0 if it declares none. */
-export function formatAt(commit: string): number {
-  const { stdout } = spawnSync('git', ['show', `${commit}:${PORT}`], {
+export function formatAt(commit: string, store: UpgradeStore): number {
+  const { file, constant } = DECLARED[store];
+  const { stdout } = spawnSync('git', ['show', `${commit}:${file}`], {
     cwd: ROOT,
     encoding: 'utf8',
   });
-  return Number(DECLARED.exec(stdout)?.[1] ?? 0);
+  const declared = new RegExp(`^export const ${constant} = (\\d+);$`, 'm');
+  return Number(declared.exec(stdout)?.[1] ?? 0);
 }
 
 /** Builds a commit, unless that is done. */
-export function buildCommit(commit: string): Build {
+export function buildCommit(commit: string, store: UpgradeStore): Build {
   const short = git('rev-parse', '--short', commit).trim();
   const folder = join(CACHE, short);
-  const build = { commit: short, format: formatAt(commit), entry: join(folder, 'dist/index.js') };
+  const build = {
+    commit: short,
+    format: formatAt(commit, store),
+    entry: join(folder, 'dist/index.js'),
+  };
   if (existsSync(build.entry)) return build;
   const staging = `${folder}-${process.pid}`;
   rmSync(staging, { recursive: true, force: true });

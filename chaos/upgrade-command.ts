@@ -2,8 +2,9 @@
 import { EXIT } from '../src/cli/exit-codes.ts';
 import requireRedis from '../test/support/require-redis.ts';
 import { UsageError } from './arguments.ts';
+import { MissingProgramError } from './postgres-programs.ts';
 import { readUpgradeArguments, UPGRADE_HELP, type UpgradeWanted } from './upgrade-arguments.ts';
-import { buildCommit, CURRENT, earlierCommits, formatAt } from './upgrade-builds.ts';
+import { buildCommit, currentBuild, earlierCommits, formatAt } from './upgrade-builds.ts';
 import { openByOther, type Refusal, runUpgrade, type UpgradeReport } from './upgrade-run.ts';
 
 const MOST_SHOWN = 10;
@@ -23,36 +24,39 @@ async function main(args: readonly string[]): Promise<number> {
       process.stderr.write(`upgrade-test: ${error.message}\nSee npm run upgrade-test -- --help\n`);
       return EXIT.usage;
     }
-    process.stderr.write(`upgrade-test: ${error instanceof Error ? error.stack : error}\n`);
+    const isPlain = error instanceof MissingProgramError || !(error instanceof Error);
+    process.stderr.write(`upgrade-test: ${isPlain ? error : error.stack}\n`);
     return EXIT.internal;
   }
 }
 
 async function run(wanted: UpgradeWanted): Promise<number> {
-  const commits = earlierCommits();
+  const { store } = wanted;
+  const commits = earlierCommits(store);
   if (commits === null) {
     process.stdout.write(
       'Skipped: this checkout has no git history to build an earlier commit from.\n',
     );
     return EXIT.ok;
   }
-  if (wanted.store === 'redis') requireRedis();
+  if (store === 'redis') requireRedis();
+  const current = currentBuild(store);
   const { oldest, before } = commits;
   const from = wanted.from ?? oldest;
-  if (formatAt(from) !== CURRENT.format) {
-    const rule = `it has stored format ${formatAt(from)}, and this build has ${CURRENT.format}`;
+  if (formatAt(from, store) !== current.format) {
+    const rule = `it has stored format ${formatAt(from, store)}, and this build has ${current.format}`;
     throw new UsageError(
       `--from is ${from}: ${rule}. Choose a commit from ${oldest.slice(0, 8)} on`,
     );
   }
   const onProgress = (line: string) => process.stderr.write(`${line}\n`);
   onProgress('building the earlier commits, unless that is done …');
-  const [earlier, other] = [buildCommit(from), buildCommit(before)];
+  const [earlier, other] = [buildCommit(from, store), buildCommit(before, store)];
   const refusals = [
-    await openByOther(wanted.store, other, CURRENT),
-    await openByOther(wanted.store, CURRENT, other),
+    await openByOther(store, other, current),
+    await openByOther(store, current, other),
   ];
-  const report = await runUpgrade({ ...wanted, earlier, current: CURRENT, onProgress });
+  const report = await runUpgrade({ ...wanted, earlier, current, onProgress });
   const isRight =
     report.violations.length + report.problems.length === 0 && refusals.every(isRefused);
   process.stdout.write(
@@ -65,7 +69,9 @@ async function run(wanted: UpgradeWanted): Promise<number> {
 
 /** The error names both formats, and the store is as it was. */
 function isRefused({ code, message, isChanged }: Refusal): boolean {
-  return code === 'STORE_UNSUITABLE' && /format \d+.* format \d+/s.test(message) && !isChanged;
+  return (
+    code === 'STORE_UNSUITABLE' && /(format|version) \d+.* \1 \d+/s.test(message) && !isChanged
+  );
 }
 
 function summary(

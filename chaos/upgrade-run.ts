@@ -1,20 +1,18 @@
 /** Runs an upgrade: instances of two builds on one store, replaced one after the other, there and back. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type Random, seededRandom } from '../src/core/random.ts';
 import { killAtExit } from '../test/support/process.ts';
-import { type RedisServer, startRedis } from '../test/support/redis-server.ts';
 import { type Belief, judgeBeliefs, type SoakViolation } from './soak-judge.ts';
 import type { Build } from './upgrade-builds.ts';
+import { type Ground, startGround, type UpgradeStore } from './upgrade-grounds.ts';
 
 export interface UpgradeOptions {
-  readonly store: 'redis' | 'sqlite';
+  readonly store: UpgradeStore;
   readonly earlier: Build;
   readonly current: Build;
   readonly dwellMs: number;
@@ -49,12 +47,6 @@ interface Instance {
   readonly build: Build;
   readonly file: string;
   readonly process: ChildProcess;
-}
-
-interface Ground {
-  readonly url: string;
-  readonly folder: string;
-  readonly redis: RedisServer | null;
 }
 
 const INSTANCES = 3;
@@ -112,49 +104,24 @@ export async function runUpgrade(options: UpgradeOptions): Promise<UpgradeReport
       accepted: accepted.length,
     };
   } finally {
-    await endGround(ground);
+    await ground.end();
   }
 }
 
 /** One build makes a store, another one opens it. */
-export async function openByOther(
-  kind: 'redis' | 'sqlite',
-  made: Build,
-  other: Build,
-): Promise<Refusal> {
+export async function openByOther(kind: UpgradeStore, made: Build, other: Build): Promise<Refusal> {
   const ground = await startGround(kind);
   try {
     const first = await opened(made, ground.url);
     if (first.code !== null)
       throw new Error(`${made.commit} cannot make a store: ${first.message}`);
-    const before = await digest(ground);
+    const before = await ground.digest();
     const { code, message } = await opened(other, ground.url);
-    const isChanged = (await digest(ground)) !== before;
+    const isChanged = (await ground.digest()) !== before;
     return { made: made.commit, opened: other.commit, code, message, isChanged };
   } finally {
-    await endGround(ground);
+    await ground.end();
   }
-}
-
-async function startGround(store: 'redis' | 'sqlite'): Promise<Ground> {
-  const folder = mkdtempSync(join(tmpdir(), 'holdfast-upgrade-'));
-  // DEBUG DIGEST says whether anything was changed.
-  const redis =
-    store === 'redis' ? await startRedis({ args: ['--enable-debug-command', 'yes'] }) : null;
-  return { folder, redis, url: redis?.url ?? `sqlite:${join(folder, 'store.db')}` };
-}
-
-async function endGround({ redis, folder }: Ground): Promise<void> {
-  await redis?.stop();
-  rmSync(folder, { recursive: true, force: true });
-}
-
-/** The same for the same content. */
-async function digest({ redis, folder }: Ground): Promise<string> {
-  if (redis !== null) return String(await redis.cli('DEBUG', 'DIGEST'));
-  return createHash('sha256')
-    .update(readFileSync(join(folder, 'store.db')))
-    .digest('hex');
 }
 
 async function startInstance(build: Build, number: number, ground: Ground): Promise<Instance> {
