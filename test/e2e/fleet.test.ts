@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { leaveNothingBehind } from '../integration/support/holdfasts.ts';
 import { until } from '../support/until.ts';
@@ -10,7 +11,7 @@ const browser = withBrowser();
 const TARGETS = ['t-1', 't-2', 't-3', 't-4', 't-5', 't-6'];
 
 describe('the map', () => {
-  it('shows who owns what; an instance killed is a failover on it, and a gap on the timeline that is explained', async () => {
+  it('shows who owns what; an instance killed is a failover on it, and a gap on the timeline that is explained and can be kept as a report', async () => {
     await using ground = await Ground.start({ members: ['ana', 'ben'], targets: TARGETS });
     await using visit = await browser.open();
     const { page } = visit;
@@ -45,6 +46,16 @@ describe('the map', () => {
     const words = await page.locator('main').innerText();
     for (const word of [/TTL/i, /woke|wake/i, /grant/i]) expect(words).toMatch(word);
     await visit.keep('timeline-gap');
+
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Download report' }).click(),
+    ]);
+    expect(download.suggestedFilename()).toMatch(/^holdfast-[\d-]+\.html$/);
+    const report = readFileSync(await download.path(), 'utf8');
+    // The whole time that is shown, whatever the timeline is narrowed to; and it loads nothing.
+    for (const word of [...TARGETS, 'ana', 'ben']) expect(report).toContain(word);
+    expect(report).not.toMatch(/<(script|link|img)[^>]+(src|href)=/);
   });
 
   it('shows at once what is added and paused', async () => {
