@@ -135,10 +135,11 @@ async function isFree(port) {
 /** Asks over a connection of its own how much processor time Redis has used so far. */
 export async function openProbe(url) {
   // Of several servers, or of none, it cannot be asked.
-  if (!url.startsWith('redis://')) return { redisCpuUs: async () => Number.NaN };
+  if (!url.startsWith('redis://')) return { redisCpuUs: async () => Number.NaN, close: () => {} };
   const client = createClient({ url, RESP: 2 });
   await client.connect();
   return {
+    close: () => client.destroy(),
     async redisCpuUs() {
       const info = await client.sendCommand(['INFO', 'cpu']);
       const seconds = (field) => Number(new RegExp(`^${field}:(.*)$`, 'm').exec(info)?.[1]);
