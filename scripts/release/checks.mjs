@@ -218,6 +218,8 @@ async function install({ shared }) {
     const { version: named } = readJson('package.json');
     if (said !== named)
       throw new Failure(`npx holdfast --version says ${said}, package.json ${named}`);
+    // Holdfast does not make a store just to look at it.
+    await run('npx', '--no', '--', 'holdfast', 'run', 'hello', '--', 'true');
     await run('npx', '--no', '--', 'holdfast', 'doctor');
     return `${said}, and its doctor is content`;
   } finally {

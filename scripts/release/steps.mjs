@@ -21,7 +21,7 @@ export const STEPS = [
   {
     name: 'install',
     about:
-      'npm install of the tarball in an empty project, npx holdfast --version and doctor there',
+      'npm install of the tarball in an empty project, npx holdfast --version, run and doctor there',
   },
 ];
 

@@ -291,6 +291,8 @@ export class RevisionConflictError extends defineError(
 }) {}
 
 /** The store could not be asked: nothing was sent, so nothing happened there. */
+const CHECK_THE_ADDRESS = 'Check that it runs and that the address is right';
+
 export class StoreUnreachableError extends defineError(
   'STORE_UNREACHABLE',
   'unavailable',
@@ -298,14 +300,13 @@ export class StoreUnreachableError extends defineError(
   store: string;
   operation: string;
   why: string;
-}>(({ store, operation, why }) => {
+  /** What to do, where it is not to check the server and its address. */
+  advice?: string;
+}>(({ store, operation, why, advice = CHECK_THE_ADDRESS }) => {
   // An open Holdfast reconnects; an `open` that failed does not try again.
   const next =
     operation === 'connect' ? '.' : '; a Holdfast that is open keeps trying automatically.';
-  return (
-    `store ${store} is unreachable (${operation}): ${why}. ` +
-    `Check that it runs and that the address is right${next}`
-  );
+  return `store ${store} is unreachable (${operation}): ${why}. ${advice}${next}`;
 }) {}
 
 /** The request was sent and no answer came in time: it may have happened, or may happen yet. */

@@ -15,6 +15,7 @@ describe('a process that only looks', () => {
     const folder = join(root, 'wrong');
     await expect(open(`sqlite:${join(folder, 'path.db')}`, LOOK)).rejects.toMatchObject({
       code: 'STORE_UNREACHABLE',
+      message: expect.stringMatching(/the file does not exist.* Start what uses it, .*--store/),
     });
     expect(existsSync(folder)).toBe(false);
   });

@@ -33,8 +33,9 @@ export interface InstallOptions {
 export async function ensureInstalled(link: PostgresLink, options: InstallOptions): Promise<void> {
   if (await isInstalled(link, options)) return;
   if (!options.create) {
-    const why = `there is no schema '${options.schema}', and a process that only reads does not create it. Run 'holdfast store install'`;
-    throw new StoreUnreachableError({ store: options.store, operation: 'connect', why });
+    const why = `there is no schema '${options.schema}', and a process that only reads does not create it`;
+    const advice = "Run 'holdfast store install', or name another schema";
+    throw new StoreUnreachableError({ store: options.store, operation: 'connect', why, advice });
   }
   await install(link, options);
 }

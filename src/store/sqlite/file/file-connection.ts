@@ -127,7 +127,9 @@ export class FileConnection {
     const { name: store, path } = this.location;
     if (this.#options.create || (identityOf(path)?.stats.size ?? 0) > 0) return;
     const why = 'the file does not exist, and a process that only reads does not create it';
-    throw new StoreUnreachableError({ store, operation: 'connect', why });
+    const advice =
+      "Start what uses it, such as 'holdfast up' or 'holdfast run', or name another store with --store or HOLDFAST_STORE";
+    throw new StoreUnreachableError({ store, operation: 'connect', why, advice });
   }
 
   /** Returns a number that changes when another connection commits; null without a connection. */
