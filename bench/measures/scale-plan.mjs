@@ -30,7 +30,9 @@ async function run(bench) {
 function planned(count) {
   const members = Array.from({ length: MEMBERS }, (_, m) => ({
     ...hashMember(`member-${m}`),
-    ...{ weight: 1, isDraining: false, isForeign: false },
+    weight: 1,
+    isDraining: false,
+    isForeign: false,
   }));
   const ids = Array.from({ length: count }, (_, t) => hashTarget(`device-${t}`));
   const [fresh, changed, same] = [[], [], []];
