@@ -33,13 +33,17 @@ export interface Events {
   'lease.reasserted': LeaseFacts;
   'lease.releasing': LeaseFacts;
   'lease.released': LeaseFacts & {
-    /** Until the release was sent: from then on the holder could not act. */
-    heldForMs: number;
+    /**
+     * Until the release was sent: from then on the holder could not act. Null for a holder that
+     * uses the HTTP API: only its own process knows.
+     */
+    heldForMs: number | null;
     /** How long the key stays taken after that; 0 unless `keepFor` asks for it. */
     keptForMs: number;
   };
   'lease.abandoned': LeaseFacts & { heldForMs: number; why: string };
-  'lease.transferred': LeaseFacts & { successor: string; heldForMs: number };
+  /** `heldForMs` is null as in `lease.released`. */
+  'lease.transferred': LeaseFacts & { successor: string; heldForMs: number | null };
   /**
    * `lateMs`: how long after its deadline the holder noticed. If it is long, the process stood
    * still.

@@ -95,6 +95,8 @@ class TenuresReader implements LoggedTenures {
   readonly dead = new Set<string>();
   readonly #keys = new Map<string, LoggedKey>();
   readonly #tenures = new Map<string, LoggedTenure>();
+  /** Those of holders over HTTP, whose end any API process may have written. */
+  readonly #elsewhere = new Map<string, LoggedTenure>();
 
   get keys(): LoggedKey[] {
     return [...this.#keys.values()];
@@ -117,6 +119,11 @@ class TenuresReader implements LoggedTenures {
   }
 
   #takeLease(event: LoggedEvent): void {
+    const elsewhere = event.heldForMs === null && this.#elsewhere.get(elsewhereName(event));
+    if (elsewhere) {
+      elsewhere.untilMs ??= event.at;
+      return;
+    }
     const tenure = this.#tenureOf(event);
     if (tenure === null || event === tenure.granted) return;
     const how = ENDS[event.event];
@@ -161,6 +168,7 @@ class TenuresReader implements LoggedTenures {
     tenure.how = how;
     tenure.isElsewhere = how === 'transferred' && event.successor === tenure.holder;
     tenure.untilMs = tenure.isElsewhere ? null : endMs(tenure, event);
+    if (tenure.isElsewhere) this.#elsewhere.set(elsewhereName(event), tenure);
     endDoubt(tenure, tenure.untilMs ?? event.at);
   }
 
@@ -186,6 +194,11 @@ class TenuresReader implements LoggedTenures {
       mayActForMs: Number.POSITIVE_INFINITY,
     });
   }
+}
+
+/** The name of a holder over HTTP is its own in all processes. */
+function elsewhereName({ key, fence, holder }: LoggedEvent): string {
+  return JSON.stringify([key, fence, holder]);
 }
 
 type TenureName = Pick<LoggedTenure, 'leaseClass' | 'key' | 'holder' | 'instance' | 'fence'>;

@@ -236,7 +236,9 @@ function barsOf({ tenures }: LoggedKey, { options, gone, taken }: Around): Repor
     const gapMs = next === undefined ? 0 : (taken.get(`${next.key} ${next.fence}`) ?? 0);
     const ends = [toMs, gone.get(instance), next && next.fromMs - gapMs];
     const known = ends.filter((end) => end !== undefined && end >= beganMs) as number[];
-    const untilMs = tenure.untilMs ?? (tenure.isElsewhere ? toMs : Math.min(...known, toMs));
+    // An API process that is gone says nothing about a holder that used it.
+    const latest = tenure.isElsewhere ? [toMs, next?.fromMs ?? toMs] : [...known, toMs];
+    const untilMs = tenure.untilMs ?? Math.min(...latest);
     if (beganMs > toMs || untilMs < fromMs) return [];
     const reason = typeof tenure.ended?.reason === 'string' ? tenure.ended.reason : null;
     const isOpen = tenure.untilMs === null;

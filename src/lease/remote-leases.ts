@@ -2,7 +2,7 @@
  * Leases of holders in other programs, which reach the store through this process over HTTP.
  *
  * This process asks the store for them and keeps nothing: it renews no such lease, and any other
- * process can serve the holder's next request. So the holder itself counts until when it may act:
+ * process can serve the holder's next request. So the log of a lease may come from several processes. So the holder itself counts until when it may act:
  * from the moment at which it *sent* the last request that was confirmed.
  *
  * A holder is known by its name and its fence together. Repeating a renewal or a release with both
@@ -10,6 +10,7 @@
  */
 import type { Duration } from '../core/duration.ts';
 import { ClosedError, LeaseNotHeldError } from '../core/errors.ts';
+import type { LeaseFacts } from '../core/events.ts';
 import { checkHolder, checkKey } from '../core/ids.ts';
 import type { ReadReply } from '../store/port/lease-store.ts';
 import type { Runtime } from '../store/runtime.ts';
@@ -107,6 +108,7 @@ export class RemoteLeases {
     if (reply === undefined) throw new ClosedError({ operation: 'release' });
     if (reply.kind === 'failed') throw reply.error;
     if (reply.kind !== 'released') return false;
+    this.#rt.events.emit('lease.released', { ...factsOf(lease), heldForMs: null, keptForMs: 0 });
     if (reply.woke) this.#leases.watchFreed('lease', key);
     return true;
   }
@@ -122,6 +124,7 @@ export class RemoteLeases {
     const [reply] = await this.#rt.store.leases.transfer([handover], call);
     if (reply?.kind === 'failed') throw reply.error;
     if (reply?.kind !== 'transferred') throw notHeld(lease, await this.#read(key, timeoutMs));
+    this.#rt.events.emit('lease.transferred', { ...factsOf(lease), successor, heldForMs: null });
     return { windowMs: claimWindowMs };
   }
 
@@ -131,6 +134,10 @@ export class RemoteLeases {
     if (reply.kind === 'failed') throw reply.error;
     return reply;
   }
+}
+
+function factsOf({ key, holder, fence }: RemoteLease): LeaseFacts {
+  return { leaseClass: 'lease', key, holder, fence };
 }
 
 function checkRemote({ key, holder, fence }: RemoteLease): void {

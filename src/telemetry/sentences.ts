@@ -29,10 +29,13 @@ const SENTENCES: Readonly<Record<EventName, Words>> = {
   'lease.reasserted': (facts) => `restored ${lease(facts)}, which the store had lost`,
   'lease.releasing': (facts) => `is releasing ${lease(facts)}`,
   'lease.released': (facts) =>
-    `released ${lease(facts)} after ${span(facts.heldForMs)}${kept(facts.keptForMs)}`,
+    `released ${lease(facts)}${heldFor(facts.heldForMs)}${kept(facts.keptForMs)}`,
   'lease.abandoned': (facts) =>
     `did not release ${lease(facts)}, which will expire: ${text(facts.why)}`,
-  'lease.transferred': (facts) => `handed ${lease(facts)} to ${name(facts.successor)}`,
+  'lease.transferred': (facts) =>
+    facts.successor === facts.holder
+      ? `left ${lease(facts)} to its client, ${name(facts.holder)}`
+      : `handed ${lease(facts)} to ${name(facts.successor)}`,
   'lease.lost': (facts) =>
     `lost ${lease(facts)} after ${span(facts.heldForMs)}: ${worded(LOSSES, facts.reason)}${standstill(facts.lateMs)}`,
   'lease.revoked': (facts) =>
@@ -234,6 +237,11 @@ function count({ count }: Facts, noun: string): string {
 
 function span(ms: unknown): string {
   return typeof ms === 'number' ? spanOf(ms) : '?';
+}
+
+/** A client over HTTP says nothing of it. */
+function heldFor(ms: unknown): string {
+  return ms === null ? ' for its client' : ` after ${span(ms)}`;
 }
 
 /** Its key stays taken for a time. */

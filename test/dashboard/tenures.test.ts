@@ -40,6 +40,14 @@ describe('tenures from the log', () => {
     expect(told(tenuresOf(HANDOVER))).toEqual(['ana 1000–9000 transferred', 'bob 9015–']);
   });
 
+  it('B-26 one of a client over HTTP lasts until an API process released it', () => {
+    const left = lease('transferred', 1_010, 'python', 100, { successor: 'python', heldForMs: 10 });
+    const entries = [lease('acquired', 1_000, 'python', 100), left];
+    expect(told(tenuresOf(entries))).toEqual(['python 1000–']);
+    const released = lease('released', 9_000, 'python', 100, { heldForMs: null });
+    expect(told(tenuresOf([...entries, released]))).toEqual(['python 1000–9000 released']);
+  });
+
   it.each([
     ['released', { heldForMs: 4_000 }],
     ['abandoned', { heldForMs: 4_000, why: 'the store was away' }],

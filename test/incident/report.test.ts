@@ -58,6 +58,32 @@ describe('a report', () => {
     expect(report.leftOut.keys).toBe(0);
   });
 
+  it('B-26 has a lease over HTTP until any API process released it, or until its key was granted again', () => {
+    const left = { since: 0, key: 'camera', holder: 'python', successor: 'python' };
+    const log = new LogWriter()
+      .acquired(0, 'api-1', { key: 'camera', holder: 'python' })
+      .ended('transferred', 1, 'api-1', left)
+      .add(5_000, 'api-2', 'lease.released', {
+        ...lease('python', 'camera', fenceAt(0)),
+        heldForMs: null,
+      })
+      .acquired(7_000, 'api-1', { key: 'camera', holder: 'go' })
+      .ended('transferred', 7_001, 'api-1', {
+        ...left,
+        since: 7_000,
+        holder: 'go',
+        successor: 'go',
+      })
+      .acquired(40_000, 'api-2', { key: 'camera', holder: 'bash' });
+    const report = made(log);
+    expect(report.keys[0]?.tenures).toMatchObject([
+      { holder: 'python', untilMs: NOON + 5_000, isOpen: false },
+      { holder: 'go', untilMs: NOON + 40_002, isOpen: true },
+      { holder: 'bash' },
+    ]);
+    expect(report.verification.contradictions).toEqual([]);
+  });
+
   it('has one key alone, if that is asked for', () => {
     const log = incident().acquired(100_000, ANA, { key: 'other' });
     const report = made(log, { key: 'other' });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { EventLog } from '../../src/telemetry/event-log.ts';
 import { type ServerWorld, serverWorld, type TokenName } from '../support/server-world.ts';
 
 const PATH = '/api/v3/leases/camera-3';
@@ -46,6 +47,25 @@ describe('a lease over HTTP', () => {
     expect(await world.holdfast.inspect('camera-3')).toMatchObject({ kind: 'held', holder: 'a' });
     expect((await there.release(fence)).json).toEqual({ key: 'camera-3', released: true });
     expect((await here.release(fence)).json).toEqual({ key: 'camera-3', released: false });
+  });
+
+  it('B-26 has its release in the shared log, whichever API process it reached, and a repeated one only once', async () => {
+    const world = await serverWorld({ history: 'on' });
+    const other = await serverWorld({ storeOn: async () => world.store, history: 'on' });
+    const { fence } = (await client(world, 'a').acquire()).json;
+    for (let i = 0; i < 2; i++) await client(other, 'a').release(fence);
+    const next = (await client(world, 'b').acquire()).json;
+    await client(other, 'b').transfer(next.fence, 'c');
+    for (const { clock } of [world, other]) await clock.advance(250);
+    const { entries } = await new EventLog(world).read();
+    const told = entries.filter(({ event }) => /released|transferred/.test(event));
+    const lines = told.map(({ event, holder, successor }) => [event, holder, successor].join(' '));
+    expect(lines.sort()).toEqual([
+      'lease.released a ',
+      'lease.transferred a a',
+      'lease.transferred b b',
+      'lease.transferred b c',
+    ]);
   });
 
   it('is refused while another client has it, with who and for how long', async () => {

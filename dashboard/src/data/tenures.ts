@@ -98,6 +98,8 @@ export class Tenancy {
     }
     if (event === 'lease.acquired') this.#of(fence).acquiredAt = at;
     else if (event === 'lease.reasserted') this.#of(fence).reasserted.add(at);
+    // Not an end: an API process leaves the lease to its client, which has the same name.
+    else if (event === 'lease.transferred' && entry.successor === holder) this.#of(fence);
     else if (ENDINGS.has(event)) this.#end(this.#of(fence), entry);
     else return false;
     this.#of(fence).holder = holder;
