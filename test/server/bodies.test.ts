@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_BODY_BYTES } from '../../src/server/http/body.ts';
+import { RequestGate } from '../../src/server/http/request-gate.ts';
 import { requestOf, serverWorld } from '../support/server-world.ts';
 
 const { app, ask, calls, clock } = await serverWorld();
@@ -130,5 +131,17 @@ describe('a body', () => {
     await ask('POST', PATH, { body: '{' });
     await ask('GET', '/api/v3/sessions');
     expect(clock.pendingTimers).toBe(before);
+  });
+});
+
+describe('bodies that come slowly', () => {
+  it('of one token take only the places of that token, and none of the requests that are handled', () => {
+    const gate = new RequestGate({ inFlight: 2 }, clock);
+    const [end] = [gate.startBody('a'), gate.startBody('a')];
+    expect(() => gate.startBody('a')).toThrow('This token is sending 2 bodies');
+    expect(() => gate.startBody('b')()).not.toThrow();
+    expect(gate.inFlight).toBe(0);
+    end?.();
+    expect(() => gate.startBody('a')).not.toThrow();
   });
 });
