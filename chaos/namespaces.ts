@@ -12,10 +12,8 @@ const PATH = `${process.env.PATH}:/usr/sbin:/sbin`;
 const INSIDE = 'HOLDFAST_CHAOS_NAMESPACES';
 
 /** `--kill-child` and `--pdeathsig`: neither this process nor `unshare` can die and leave the rest. */
-const ENTER = [
-  ...['setpriv', '--pdeathsig', 'KILL', 'unshare', '--net', '--mount', '--pid'],
-  ...['--fork', '--kill-child', '--mount-proc'],
-];
+const UNSHARE = 'unshare --net --mount --pid --fork --kill-child --mount-proc';
+const ENTER = `setpriv --pdeathsig KILL ${UNSHARE}`.split(' ');
 /** `ip netns` keeps its namespaces below /run. The shell stays, and reaps what patroni leaves. */
 const PREPARE = 'mount -t tmpfs none /run && "$0" "$@"; exit $?';
 /** Everything that a run needs of the kernel, tried once. */

@@ -120,7 +120,9 @@ async function sentinel({
 }): Promise<Topology> {
   const args = isLoose ? [] : STRICT;
   const sentinels = await startSentinels({
-    ...{ replicas: 2, args, pickPort: lastingPort },
+    replicas: 2,
+    args,
+    pickPort: lastingPort,
     ...(network && { pickHome: () => network.server() }),
   });
   await Promise.all(sentinels.servers.map(admit));

@@ -97,7 +97,8 @@ function startWatching(
     ...login(['sentinel-user'], ['sentinel-pass'], sentinelCredentials),
   ];
   const shared = {
-    ...{ sentinel, ...(pickHome ? { pickHome } : {}) },
+    sentinel,
+    ...(pickHome ? { pickHome } : {}),
     ...(sentinelCredentials ? { credentials: sentinelCredentials } : {}),
   };
   return startAllRedis(Array.from({ length: SENTINELS }, () => shared));
