@@ -11,6 +11,8 @@ import { addressOf, HARNESS, JUDGE_NET, STORE_NET, tableOf, withPrefix } from '.
 
 const BRIDGES = { store: STORE_NET, judge: JUDGE_NET } as const;
 type Bridge = keyof typeof BRIDGES;
+/** Without one of its own, a bridge changes its MAC as ports come and go, and nobody reaches it for a while. */
+const BRIDGE_MAC = '02:00:00:00:00:01';
 
 /** A link this slow has a queue of packets most of the time. */
 const SLOW = ['rate', '24kbit', 'burst', '2000', 'latency', '700ms'];
@@ -25,7 +27,7 @@ export class Network {
 
   static async start(): Promise<Network> {
     const bridges = Object.entries(BRIDGES).flatMap(([bridge, net]) => [
-      `link add ${bridge} type bridge`,
+      `link add ${bridge} address ${BRIDGE_MAC} type bridge`,
       `address add ${withPrefix(addressOf(net, HARNESS))} dev ${bridge}`,
       `link set ${bridge} up`,
     ]);
