@@ -15,11 +15,15 @@ a sink that never goes back, and every target polled again in time.
                     an asynchronous standby, postgres-ha-sync with a synchronous one. On all three
                     no transaction that passed guard may commit after a higher fence was granted,
                     by the database's own order of commits
+                    sentinel-netns, cluster-netns and postgres-ha-netns have every server and every
+                    instance in a network namespace of its own: primaries are cut off with half of
+                    their clients, packets are dropped one way, connections are half-open. Target
+                    servers on a network of their own see polls that overlap. They need root on Linux
   --seconds N       how long to inflict faults (default 60)
   --seed N          chooses faults, their order, times and lengths (default by chance); the pace of
                     processes and networks is not part of it, so a seed repeats faults, not runs
   --faults A,B      only these kinds, by the names of the summary, such as 'kill'
-  --naive           a lock as people first write it, on a single Redis; on PostgreSQL a transaction
+  --naive           a lock as people first write it, on a Redis; on PostgreSQL a transaction
                     that asks by SELECT instead of guard: it has to be found out, and the run ends
                     when it is
   --keep DIR        keeps the history there, also of a run without violations
@@ -48,8 +52,10 @@ export function readArguments(args: readonly string[]): Wanted | null {
   const { topology = 'single', naive: isNaive = false, json: isJson = false, keep } = values;
   if (!TOPOLOGIES.includes(topology as TopologyName))
     throw new UsageError(`--topology is one of ${TOPOLOGIES.join(', ')}, not '${topology}'`);
-  if (isNaive && topology !== 'single' && !topology.startsWith('postgres'))
-    throw new UsageError('--naive is written for a single Redis, and for PostgreSQL');
+  if (isNaive && !/^(single|sentinel-netns|postgres.*)$/.test(topology))
+    throw new UsageError(
+      '--naive is written for a single Redis, for sentinel-netns, and for PostgreSQL',
+    );
   const faults = values.faults?.split(',').map((name) => name.trim());
   return {
     topology: topology as TopologyName,

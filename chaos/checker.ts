@@ -2,7 +2,7 @@
  * What a history must show, whatever was done to the processes in it. A pure function: nothing here waits or asks anybody.
  *
  * Safety, always: two instances are never valid for one target at once; who acts, or begins to, is valid; polls of one
- * target never overlap; fences of a target's grants strictly increase, and each belongs to one tenure; what the sink has
+ * target never overlap, neither by their own word nor by that of target servers; fences of a target's grants strictly increase, and each belongs to one tenure; what the sink has
  * accepted never goes back; by the database's own order of commits, no transaction that passed `guard` with a fence
  * commits after a higher fence was granted. Liveness, as far as faults let it: no target goes without a poll for longer than the faults
  * around explain, and after the last of them each is polled again within the bound.
@@ -11,7 +11,12 @@
  * stood still may overlap another: what it writes then is late, and the sink's matter. Nothing else is excused.
  */
 
-import type { Standstill } from '../test/support/poll-record.ts';
+import {
+  isLate,
+  overlaps,
+  type Poll as SeenPoll,
+  type Standstill,
+} from '../test/support/poll-record.ts';
 import type { Refusal } from '../testing/model/rules.ts';
 import type { Entry } from './history.ts';
 import { faultsOf, type InjectedFault, livenessViolations } from './liveness.ts';
@@ -34,6 +39,8 @@ export type Invariant =
   | 'poll outside tenure'
   /** Two polls of one target at once. */
   | 'two polls'
+  /** A target server saw two instances at once. */
+  | 'overlap at target'
   | 'fence order'
   | 'fence shared'
   /** The sink accepted an older fence than it had. */
@@ -77,6 +84,7 @@ export function check(history: readonly Entry[], refusals: readonly Refusal[] = 
     ...exclusionViolations(actors.tenures),
     ...actViolations(actors),
     ...overlapViolations(actors),
+    ...targetViolations(history, actors),
     ...grantViolations(actors.tenures),
     ...sinkViolations(history),
     ...commitViolations(history),
@@ -101,10 +109,16 @@ function verifyViolations(history: readonly Entry[], { standstills }: Actors): V
   });
 }
 
+/** Invariants that show the same as another one does. */
+const WITNESSES: { readonly [name in Invariant]?: Invariant } = {
+  model: 'exclusion',
+  'overlap at target': 'two polls',
+};
+
 function isPermitted({ invariant, atMs }: Violation, faults: readonly InjectedFault[]): boolean {
   return faults.some(
     ({ mayBreak, beganMs, endedMs }) =>
-      mayBreak.includes(invariant === 'model' ? 'exclusion' : invariant) &&
+      mayBreak.includes(WITNESSES[invariant] ?? invariant) &&
       beganMs <= atMs &&
       atMs <= endedMs + AFTERMATH_MS,
   );
@@ -177,6 +191,18 @@ function overlapViolations({ polls, standstills }: Actors): Violation[] {
     }
   }
   return found;
+}
+
+/** By the record of the target servers. A poll that its process slept through is late, and shows that by its fence. */
+function targetViolations(history: readonly Entry[], { standstills }: Actors): Violation[] {
+  const seen = history.filter(({ what }) => what === 'target.polled') as unknown as SeenPoll[];
+  return overlaps(seen)
+    .filter(({ first, second }) => !isLate(first, standstills) && !isLate(second, standstills))
+    .map(({ target, first, second, forMs }) => {
+      const text = `${named(second)} polled it while ${named(first)} still did, for ${ms(forMs)}`;
+      const { startMs: atMs } = second;
+      return { invariant: 'overlap at target', target, atMs, untilMs: atMs + forMs, text };
+    });
 }
 
 /** In the order in which the holders learned of them. */

@@ -5,9 +5,11 @@ import { StatusOutput } from '../src/cli/ui/status-output.ts';
 import { atExit } from '../test/support/process.ts';
 import requireRedis from '../test/support/require-redis.ts';
 import { HELP, readArguments, UsageError, type Wanted } from './arguments.ts';
-import { MissingProgramError } from './postgres-programs.ts';
+import { isInNamespaces, namespacesMissing, runInNamespaces } from './namespaces.ts';
+import { MissingProgramError, requirePostgres } from './postgres-programs.ts';
 import { asJson, progressLine, summary } from './report.ts';
 import { keepHistory, type Progress, type RunReport, runChaos, UnknownFaultError } from './run.ts';
+import { type TopologyName, usesNamespaces } from './topologies.ts';
 
 /** As shells have it for Ctrl-C. */
 const INTERRUPTED = 130;
@@ -40,6 +42,7 @@ async function main(args: readonly string[]): Promise<number> {
 async function run(wanted: Wanted): Promise<number> {
   const { topology, seconds, seed, faults, isNaive, isJson, keep } = wanted;
   if (topology !== 'sqlite' && !topology.startsWith('postgres')) requireRedis();
+  if (usesNamespaces(topology) && !isInNamespaces()) return again(topology);
   const show = progressShown(seconds, isJson);
   const report = await runChaos({
     topology,
@@ -58,6 +61,15 @@ async function run(wanted: Wanted): Promise<number> {
   else process.stdout.write(`${summary(report)}\n`);
   if (path !== null && !isJson) process.stdout.write(`\nThe whole history: ${path}\n`);
   return exitOf(report);
+}
+
+/** What is to be installed is installed before: in there is no way out to a network. */
+async function again(topology: TopologyName): Promise<number> {
+  if (topology.startsWith('postgres')) requirePostgres(['patroni', 'etcd']);
+  const missing = namespacesMissing();
+  if (missing === null) return runInNamespaces([process.execPath, ...process.argv.slice(1)]);
+  process.stdout.write(`chaos: skipped: no network namespaces here: ${missing}\n`);
+  return EXIT.ok;
 }
 
 function exitOf({ variant, verdict, isInterrupted }: RunReport): number {

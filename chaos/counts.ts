@@ -66,6 +66,7 @@ export function countsOf(history: readonly Entry[], kinds: readonly string[]): C
   });
   const count = (test: Test) => history.filter(test).length;
   const hasGuard = history.some(({ what }) => what.startsWith('guard.'));
+  const seen = count(is('target.polled'));
   const states = { ...STATES, ...(hasGuard && GUARD_STATES) };
   return {
     faults: Object.fromEntries(
@@ -75,6 +76,7 @@ export function countsOf(history: readonly Entry[], kinds: readonly string[]): C
     states: {
       ...Object.fromEntries(Object.entries(states).map(([name, test]) => [name, count(test)])),
       'taken over after a kill': takeovers.length,
+      ...(seen > 0 && { 'poll seen by a target server': seen }),
     },
     polls: polls.length,
     writes: count(is('sink.accepted')),

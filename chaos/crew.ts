@@ -1,8 +1,10 @@
 /** The instances under test: real processes, each behind a proxy of its own for every server there is. */
 import { join } from 'node:path';
 import { type Child, spawnChild } from '../test/support/child.ts';
+import { type Home, LOOPBACK } from '../test/support/home.ts';
 import { FaultProxy } from '../testing/fakes/fault-proxy.ts';
 import type { HistoryFile } from './history.ts';
+import type { Network } from './network.ts';
 import { EVERY_MS, READ_MS, STANDSTILL_MS, TTL_MS } from './timings.ts';
 
 const READY_DEADLINE_MS = 30_000;
@@ -24,6 +26,7 @@ export interface Instance {
   readonly child: Child;
   /** Between it and each server. */
   readonly links: readonly FaultProxy[];
+  readonly home: Home;
   /** What the nemesis is doing to it, so that it does not do two things of a kind at once. */
   readonly afflictions: Set<'process' | 'link'>;
 }
@@ -42,6 +45,9 @@ export interface CrewParts {
   readonly ports: readonly number[];
   readonly targets: readonly string[];
   readonly sink: string;
+  /** The target servers' address, by target. Without them a poll is a pause. */
+  readonly targetUrls?: Readonly<Record<string, string>>;
+  readonly network?: Network | undefined;
   readonly folder: string;
   readonly history: HistoryFile;
 }
@@ -59,19 +65,21 @@ export class Crew {
 
   /** Starts one, and waits until it has opened its store. */
   async start(): Promise<void> {
-    const { variant, ways, ports, targets, sink, folder, history } = this.#parts;
+    const { variant, ways, ports, targets, sink, folder, history, network } = this.#parts;
     const way = ways[this.#started % ways.length];
     this.#started += 1;
     const name = `i${this.#started}`;
     const links = await Promise.all(
       ports.map((port) => FaultProxy.start({ target: { host: '127.0.0.1', port } })),
     );
+    const home = (await network?.instance()) ?? LOOPBACK;
     const settings = {
       name,
       ...way,
       check: variant === 'naive' ? 'naive' : 'guard',
       targets,
       sink,
+      targetUrls: this.#parts.targetUrls,
       history: join(folder, `${name}.jsonl`),
       ports: Object.fromEntries(ports.map((port, i) => [port, links[i]?.port])),
       ttlMs: TTL_MS,
@@ -81,11 +89,13 @@ export class Crew {
     };
     // With a database, only the check of its transactions is naive.
     const script = way?.databases === undefined ? SCRIPTS[variant] : SCRIPTS.holdfast;
-    const child = spawnChild(script.href, { args: [JSON.stringify(settings)] });
-    const closeLinks = () => Promise.all(links.map((link) => link.close()));
+    const { enter } = home;
+    const child = spawnChild(script.href, { args: [JSON.stringify(settings)], enter });
+    const closeLinks = () =>
+      Promise.all([...links.map((link) => link.close()), network?.remove(home)]);
     try {
       const { id } = await child.next('ready', READY_DEADLINE_MS);
-      const instance = { name, id: String(id), child, links, afflictions: new Set<never>() };
+      const instance = { name, id: String(id), child, links, home, afflictions: new Set<never>() };
       if (this.#isOver) throw new Error('the run is over');
       this.instances.add(instance);
       history.write('harness', 'instance.started', { instance: instance.id });

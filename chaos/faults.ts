@@ -43,7 +43,7 @@ export type FaultKind = InstanceFault | StoreFault;
 /** Well within the deadline, and well beyond the TTL. */
 const SHORT_MS = [300, 2_000] as const;
 const LONG_MS = [TTL_MS + 300, 2 * TTL_MS + 500] as const;
-const ANY_MS = [300, 2 * TTL_MS] as const;
+export const ANY_MS = [300, 2 * TTL_MS] as const;
 
 /** How long to wait for an instance to come to a write: several polls. One that owns nothing is let be. */
 const WRITE_DEADLINE_MS = 2_000;
@@ -155,7 +155,7 @@ function ofProcess(
 }
 
 /** However it ends, the link is whole again. */
-function ofLink(
+export function ofLink(
   name: string,
   lastsMs: readonly [number, number],
   harm: InstanceFault['inflict'],

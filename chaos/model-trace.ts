@@ -19,7 +19,9 @@ export function modelRefusals(history: readonly Entry[]): Refusal[] {
 }
 
 function traceOf(history: readonly Entry[]): ModelEvent[] {
-  const reading = new Reading(history.filter(({ what }) => what === 'lease.transferred'));
+  const isSharded = history.some(({ what, isSharded: is }) => what === 'run.began' && is === true);
+  const transfers = history.filter(({ what }) => what === 'lease.transferred');
+  const reading = new Reading(transfers, isSharded);
   for (const entry of history) reading.take(entry);
   return reading.events;
 }
@@ -34,12 +36,15 @@ interface Held {
 class Reading {
   readonly events: ModelEvent[] = [];
   readonly #transfers: readonly Entry[];
+  /** Only one of several servers has forgotten, and a history does not say which keys were there. */
+  readonly #isSharded: boolean;
   /** By client and target. */
   readonly #held = new Map<string, Held>();
   #lostMs = Number.NEGATIVE_INFINITY;
 
-  constructor(transfers: readonly Entry[]) {
+  constructor(transfers: readonly Entry[], isSharded: boolean) {
     this.#transfers = transfers;
+    this.#isSharded = isSharded;
   }
 
   take(entry: Entry): void {
@@ -67,7 +72,8 @@ class Reading {
     this.#held.set(`${who} ${target}`, { fence, polls: 0, isReleasing: false });
     const ttlMs = deadlineMs - atMs;
     // What was sent before the loss may have been granted before it.
-    const isOwed = deadlineMs - TTL_MS < this.#lostMs || this.#isHandedOver(entry);
+    const isEarly = deadlineMs - TTL_MS < this.#lostMs;
+    const isOwed = isEarly || this.#isSharded || this.#isHandedOver(entry);
     this.events.push({ ...stepOf(entry), what: 'granted', ttlMs, isOwed });
     this.events.push({ ...stepOf(entry), what: 'believed', untilMs: deadlineMs });
   }

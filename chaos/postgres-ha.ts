@@ -9,6 +9,8 @@ import type { Invariant } from './checker.ts';
 import { GRANTS, timedCommits, WRITES } from './commit-order.ts';
 import { type Scene, type StoreFault, storeFault } from './faults.ts';
 import type { HistoryFile } from './history.ts';
+import type { Network } from './network.ts';
+import { partitions, type Servers } from './network-faults.ts';
 import { requirePostgres } from './postgres-programs.ts';
 import { oneOf, type Topology } from './topology.ts';
 
@@ -26,11 +28,12 @@ const SPLIT: readonly Invariant[] = ['exclusion', 'two polls'];
 
 export async function postgresHa(
   history: HistoryFile,
-  { isSynchronous }: { isSynchronous: boolean },
+  { isSynchronous, network }: { isSynchronous: boolean; network: Network | undefined },
 ): Promise<Topology> {
   const { programs } = requirePostgres(['patroni', 'etcd']);
-  const cluster = await startPatroni({ programs, isSynchronous, settings: SETTINGS });
-  const hosts = cluster.nodes.map(({ port }) => `127.0.0.1:${port}`).join(',');
+  const pickHome = network && { pickHome: () => network.server() };
+  const cluster = await startPatroni({ programs, isSynchronous, settings: SETTINGS, ...pickHome });
+  const hosts = cluster.nodes.map(({ home, port }) => `${home.address}:${port}`).join(',');
   const promise = isSynchronous ? '&standbys=synchronous' : '';
   const url = `postgres://postgres@${hosts}/postgres?target_session_attrs=read-write${promise}`;
   await installStore(url);
@@ -38,25 +41,30 @@ export async function postgresHa(
   const watch = new FailoverWatch(cluster, history, isSynchronous);
   return {
     ways: [{ url, databases: cluster.nodes.map((node) => node.url) }],
-    ports: cluster.nodes.map(({ port }) => port),
+    ports: network === undefined ? cluster.nodes.map(({ port }) => port) : [],
+    ...(network && { network }),
     neverForgets: isSynchronous,
-    faults: faultsOf(cluster, watch, isSynchronous ? [] : SPLIT),
+    faults: [
+      ...faultsOf(cluster, watch, isSynchronous ? [] : SPLIT),
+      ...(network === undefined
+        ? [proxiesCut(cluster, watch)]
+        : partitions(network, serversOf(cluster, watch))),
+    ],
     commits: async () => timedCommits(await cluster.leader()),
     stop: async () => cluster[Symbol.asyncDispose](),
   };
 }
 
-function faultsOf(
-  cluster: PatroniCluster,
-  watch: FailoverWatch,
-  split: readonly Invariant[],
-): StoreFault[] {
-  const fault = (
+/** How long anything lasts after which another server is the primary. */
+const OUTAGE_MS = [1_000, 5_000] as const;
+
+function harming(cluster: PatroniCluster, watch: FailoverWatch) {
+  return (
     name: string,
     lastsMs: readonly [number, number],
     harm: (node: PatroniNode, scene: Scene) => Harm,
     mayBreak: readonly Invariant[] = [],
-  ) => {
+  ): StoreFault => {
     const inflict = (scene: Scene) =>
       watch.during(async () => {
         const { begin, meanwhile, end } = harm(await cluster.leader(), scene);
@@ -70,6 +78,35 @@ function faultsOf(
       });
     return storeFault(name, { lastsMs, mayBreak, inflict });
   };
+}
+
+/** Its clients reach it still. */
+function proxiesCut(cluster: PatroniCluster, watch: FailoverWatch): StoreFault {
+  return harming(cluster, watch)('primary cut off', OUTAGE_MS, (node) => {
+    const meanwhile = () => cluster.untilFailedOver(node);
+    return { begin: () => node.isolate(), meanwhile, end: () => node.rejoin() };
+  });
+}
+
+function serversOf(cluster: PatroniCluster, watch: FailoverWatch): Servers {
+  return {
+    homes: cluster.homes,
+    lastsMs: OUTAGE_MS,
+    primary: async () => (await cluster.leader()).home,
+    meanwhile: async (primary) => {
+      const node = cluster.nodes.find(({ home }) => home === primary);
+      if (node !== undefined) await cluster.untilFailedOver(node);
+    },
+    around: (fault) => watch.during(fault),
+  };
+}
+
+function faultsOf(
+  cluster: PatroniCluster,
+  watch: FailoverWatch,
+  split: readonly Invariant[],
+): StoreFault[] {
+  const fault = harming(cluster, watch);
   // A leader of Patroni 3.0 that wakes in the very moment of a promotion takes the lock back, and
   // its cluster does not heal. So the leader wakes long before that, or after it.
   const failedOver = (node: PatroniNode) => () => cluster.untilFailedOver(node);
@@ -82,21 +119,17 @@ function faultsOf(
     }),
     fault(
       'primary frozen',
-      [1_000, 5_000],
+      OUTAGE_MS,
       (node) => {
         const meanwhile = failedOver(node);
         return { begin: () => node.freeze(), meanwhile, end: () => node.thaw() };
       },
       split,
     ),
-    fault('primary cut off', [1_000, 5_000], (node) => {
-      const meanwhile = failedOver(node);
-      return { begin: () => node.isolate(), meanwhile, end: () => node.rejoin() };
-    }),
     // Its Patroni cannot demote it: both servers take writes.
     fault(
       'split primary',
-      [1_000, 5_000],
+      OUTAGE_MS,
       (node) => {
         const meanwhile = failedOver(node);
         return { begin: () => node.freezePatroni(), meanwhile, end: () => node.thaw() };

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { seededRandom } from '../src/core/random.ts';
 import { hostMs } from '../test/support/host-clock.ts';
 import { atExit } from '../test/support/process.ts';
+import { TargetServer } from '../test/support/target-server.ts';
 import { until } from '../test/support/until.ts';
 import { check, type Verdict } from './checker.ts';
 import { type Counts, countsOf } from './counts.ts';
@@ -15,8 +16,10 @@ import { type FaultKind, LINK_FAULTS, PROCESS_FAULTS } from './faults.ts';
 import { type Entry, HistoryFile, readHistory, saveHistory } from './history.ts';
 import { modelRefusals } from './model-trace.ts';
 import { Nemesis, planFaults } from './nemesis.ts';
+import type { Network } from './network.ts';
+import { networkLinkFaults } from './network-faults.ts';
 import { Sink } from './sink.ts';
-import { CALM_MS, INSTANCES, RECOVERY_MS, STANDSTILL_MS, TARGETS } from './timings.ts';
+import { CALM_MS, INSTANCES, READ_MS, RECOVERY_MS, STANDSTILL_MS, TARGETS } from './timings.ts';
 import { startTopology, type TopologyName } from './topologies.ts';
 import type { Topology } from './topology.ts';
 
@@ -86,8 +89,10 @@ export async function runChaos(options: RunOptions): Promise<RunReport> {
 }
 
 /** The kinds of faults that a topology knows. */
-function faultKinds({ ports, faults }: Pick<Topology, 'ports' | 'faults'>): FaultKind[] {
-  return [...PROCESS_FAULTS, ...(ports.length > 0 ? LINK_FAULTS : []), ...faults];
+function faultKinds({ ports, faults, network }: Topology): FaultKind[] {
+  const onLinks = network === undefined ? LINK_FAULTS : networkLinkFaults(network);
+  const hasLinks = network !== undefined || ports.length > 0;
+  return [...PROCESS_FAULTS, ...(hasLinks ? onLinks : []), ...faults];
 }
 
 interface Place {
@@ -101,10 +106,13 @@ async function onTopology(topology: Topology, options: RunOptions & Place): Prom
   const targets = Array.from({ length: TARGETS }, (_, i) => `target-${i + 1}`);
   const found = new AbortController();
   const signal = AbortSignal.any([found.signal, ...(options.signal ? [options.signal] : [])]);
-  await using sink = await Sink.start(history);
-  const { ways, ports } = topology;
+  const { ways, ports, network } = topology;
+  await using sink = await Sink.start(history, network?.judgeAddress);
+  await using servers = await targetServers(network);
   const folder = recordings;
-  const crew = new Crew({ variant, ways, ports, targets, sink: sink.url, folder, history });
+  const targetUrls = servers && Object.fromEntries(targets.map((id) => [id, servers.urlOf(id)]));
+  const judges = { sink: sink.url, ...(targetUrls && { targetUrls }) };
+  const crew = new Crew({ variant, ways, ports, targets, ...judges, folder, history, network });
   const nemesis = new Nemesis({ crew, history, signal });
   using watch = watching({ crew, nemesis, sink, topology }, options, found);
   let startedAtMs = hostMs();
@@ -112,8 +120,8 @@ async function onTopology(topology: Topology, options: RunOptions & Place): Prom
     await Promise.all(Array.from({ length: INSTANCES }, () => crew.start()));
     const what = 'every target to be polled';
     await until(() => sink.hasAll(targets, 0), { what, deadlineMs: FIRST_POLLS_DEADLINE_MS });
-    const { neverForgets = false } = topology;
-    history.write('harness', 'run.began', { targets, neverForgets });
+    const { neverForgets = false, isSharded = false } = topology;
+    history.write('harness', 'run.began', { targets, neverForgets, isSharded });
     startedAtMs = watch.next('faults');
     const planned = planFaults(kinds, seededRandom(seed), seconds * 1_000);
     await nemesis.run(planned, seconds * 1_000);
@@ -126,6 +134,8 @@ async function onTopology(topology: Topology, options: RunOptions & Place): Prom
     history.write('harness', 'run.ended');
     await crew.end();
   }
+  for (const poll of servers?.polls ?? [])
+    history.write('target server', 'target.polled', { ...poll });
   const entries = await withCommits(readHistory(recordings), topology);
   return {
     topology: options.topology,
@@ -152,6 +162,13 @@ function judge(history: readonly Entry[]): Verdict {
 async function withCommits(history: readonly Entry[], { commits }: Topology): Promise<Entry[]> {
   const committed = (await commits?.()) ?? [];
   return [...history, ...committed].sort((a, b) => a.atMs - b.atMs);
+}
+
+/** What polls read from, where a partition of the store must not hide who polls. */
+async function targetServers(network: Network | undefined): Promise<TargetServer | undefined> {
+  const [leastMs, mostMs] = READ_MS;
+  const latencyMs = (leastMs + mostMs) / 2;
+  return network && TargetServer.start({ latencyMs, host: network.judgeAddress });
 }
 
 export class UnknownFaultError extends Error {}

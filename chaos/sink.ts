@@ -32,13 +32,13 @@ export class Sink implements AsyncDisposable {
     this.#server.keepAliveTimeout = KEEP_ALIVE_MS;
   }
 
-  static async start(history: HistoryFile): Promise<Sink> {
+  static async start(history: HistoryFile, host = '127.0.0.1'): Promise<Sink> {
     const sink = new Sink(history);
-    sink.#server.listen(0, '127.0.0.1');
+    sink.#server.listen(0, host);
     await once(sink.#server, 'listening');
     const address = sink.#server.address();
     if (address === null || typeof address === 'string') throw new Error('no TCP address');
-    sink.#url = `http://127.0.0.1:${address.port}/`;
+    sink.#url = `http://${host}:${address.port}/`;
     return sink;
   }
 

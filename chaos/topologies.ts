@@ -4,12 +4,14 @@ import { join } from 'node:path';
 import { spawnChild } from '../test/support/child.ts';
 import { lastingPort } from '../test/support/lasting-port.ts';
 import { startCluster } from '../test/support/redis-cluster.ts';
-import { startSentinels } from '../test/support/redis-sentinel.ts';
+import { type RedisSentinels, startSentinels } from '../test/support/redis-sentinel.ts';
 import { type RedisServer, startRedis } from '../test/support/redis-server.ts';
 import { call } from '../test/support/resp.ts';
 import type { Invariant } from './checker.ts';
-import { type Scene, storeFault } from './faults.ts';
+import { type Scene, type StoreFault, storeFault } from './faults.ts';
 import type { HistoryFile } from './history.ts';
+import { Network } from './network.ts';
+import { partitions, type Servers } from './network-faults.ts';
 import { postgresHa } from './postgres-ha.ts';
 import { postgres } from './postgres-topology.ts';
 import { RECOVERY_MS } from './timings.ts';
@@ -24,6 +26,9 @@ export const TOPOLOGIES = [
   'postgres',
   'postgres-ha',
   'postgres-ha-sync',
+  'sentinel-netns',
+  'cluster-netns',
+  'postgres-ha-netns',
 ] as const;
 export type TopologyName = (typeof TOPOLOGIES)[number];
 
@@ -32,16 +37,23 @@ const OUTAGE_MS = [1_500, 6_000] as const;
 /** What a crash of the host might cost the append-only file, of writes that were confirmed. */
 const MOST_LOST_BYTES = 8_192;
 
-export function startTopology(
+/** Such a run begins in namespaces: see `namespaces.ts`. */
+export function usesNamespaces(name: TopologyName): boolean {
+  return name.endsWith('-netns');
+}
+
+export async function startTopology(
   name: TopologyName,
   { seed, folder, history }: { seed: number; folder: string; history: HistoryFile },
 ): Promise<Topology> {
+  const network = usesNamespaces(name) ? await Network.start() : undefined;
   if (name === 'single') return single(seed);
-  if (name === 'cluster') return cluster();
+  if (name === 'sqlite') return sqlite(folder);
   if (name === 'postgres') return postgres();
-  if (name === 'postgres-ha') return postgresHa(history, { isSynchronous: false });
-  if (name === 'postgres-ha-sync') return postgresHa(history, { isSynchronous: true });
-  return name === 'sqlite' ? sqlite(folder) : sentinel({ isLoose: name === 'sentinel-loose' });
+  if (name.startsWith('cluster')) return cluster(network);
+  if (name.startsWith('postgres-ha'))
+    return postgresHa(history, { isSynchronous: name === 'postgres-ha-sync', network });
+  return sentinel({ isLoose: name === 'sentinel-loose', network });
 }
 
 async function single(seed: number): Promise<Topology> {
@@ -99,25 +111,32 @@ const LOGIN = { username: 'instance', password: 'chaos' };
 const CALL_DEADLINE_MS = 5_000;
 
 // Two replicas: after the loss of a server the new primary still has one, which it needs to take writes.
-async function sentinel({ isLoose }: { isLoose: boolean }): Promise<Topology> {
+async function sentinel({
+  isLoose,
+  network,
+}: {
+  isLoose: boolean;
+  network: Network | undefined;
+}): Promise<Topology> {
   const args = isLoose ? [] : STRICT;
-  const sentinels = await startSentinels({ replicas: 2, args, pickPort: lastingPort });
+  const sentinels = await startSentinels({
+    replicas: 2,
+    args,
+    pickPort: lastingPort,
+    ...(network && { pickHome: () => network.server() }),
+  });
   await Promise.all(sentinels.servers.map(admit));
   const ports = [...sentinels.servers, ...sentinels.sentinels].map(({ port }) => port);
   // An old primary that takes writes grants to clients that still see it; only fences notice.
   const mayBreak: readonly Invariant[] = isLoose ? ['exclusion', 'two polls'] : [];
   return {
     ways: [{ url: sentinels.url().replace('//', `//${LOGIN.username}:${LOGIN.password}@`) }],
-    ports,
+    ports: network === undefined ? ports : [],
+    ...(network && { network }),
     faults: [
-      storeFault('primary isolated', {
-        lastsMs: [4_000, 9_000],
-        mayBreak,
-        inflict: async (scene) => {
-          await isolate(await sentinels.primary(), ports, scene);
-          await sentinels.untilHealthy();
-        },
-      }),
+      ...(network === undefined
+        ? [isolation(sentinels, mayBreak)]
+        : partitions(network, sentinelServers(sentinels))),
       storeFault('primary killed', {
         lastsMs: [0, 2_000],
         mayBreak,
@@ -157,6 +176,32 @@ async function sentinel({ isLoose }: { isLoose: boolean }): Promise<Topology> {
   };
 }
 
+const PARTITION_MS = [4_000, 9_000] as const;
+
+function isolation(sentinels: RedisSentinels, mayBreak: readonly Invariant[]): StoreFault {
+  const ports = [...sentinels.servers, ...sentinels.sentinels].map(({ port }) => port);
+  return storeFault('primary isolated', {
+    lastsMs: PARTITION_MS,
+    mayBreak,
+    inflict: async (scene) => {
+      await isolate(await sentinels.primary(), ports, scene);
+      await sentinels.untilHealthy();
+    },
+  });
+}
+
+function sentinelServers(sentinels: RedisSentinels): Servers {
+  return {
+    homes: [...sentinels.servers, ...sentinels.sentinels].map(({ home }) => home),
+    lastsMs: PARTITION_MS,
+    primary: async () => (await sentinels.primary()).home,
+    around: async (fault) => {
+      await fault();
+      await sentinels.untilHealthy();
+    },
+  };
+}
+
 /** Lets instances in, also after a restart. */
 async function admit(server: RedisServer): Promise<void> {
   const rights = ['on', `>${LOGIN.password}`, '~*', '&*', '+@all'];
@@ -188,18 +233,33 @@ async function isolate(
   }
 }
 
-async function cluster(): Promise<Topology> {
-  const redis = await startCluster({ replicas: 3 });
+async function cluster(network: Network | undefined): Promise<Topology> {
+  const redis = await startCluster({
+    replicas: 3,
+    ...(network && { pickHome: () => network.server() }),
+  });
   const nodesAs = async (role: 'primary' | 'replica') => {
     const map = await redis.untilAgreed();
     const ports = map.flatMap(({ primary, replicas }) => (role === 'primary' ? primary : replicas));
     return redis.nodes.filter(({ port }) => ports.includes(port));
   };
   const primaryAt = async (pick: number) => oneOf(await nodesAs('primary'), pick);
+  const servers: Servers = {
+    homes: redis.nodes.map(({ home }) => home),
+    lastsMs: OUTAGE_MS,
+    primary: async (pick) => (await primaryAt(pick)).home,
+    around: async (fault) => {
+      await fault();
+      await redis.untilAgreed();
+    },
+  };
   return {
     ways: [{ url: redis.url }],
-    ports: redis.nodes.map(({ port }) => port),
+    isSharded: true,
+    ports: network === undefined ? redis.nodes.map(({ port }) => port) : [],
+    ...(network && { network }),
     faults: [
+      ...(network === undefined ? [] : partitions(network, servers)),
       storeFault('primary killed', {
         lastsMs: [0, 2_000],
         inflict: async (scene) => {

@@ -1,18 +1,29 @@
 // The lock that people write first, whose faults the harness must find: SET NX PX, then PEXPIRE and DEL without a check
 // of the holder, and a flag that says "mine" until an error says otherwise. A counter is its fence.
-import { createClient } from 'redis';
+import { createClient, createSentinel } from 'redis';
 import { detour } from './detour.mjs';
 import { identify, obey, record, say, settings, work } from './work.mjs';
 
 const TICK_SHARE = 1 / 3;
+const SENTINEL_URL = /^redis\+sentinel:\/\/(.+):(.+)@(.+)\/(.+)$/;
 
 detour(settings.ports);
 
 const id = `${settings.name}-${process.pid}`;
 identify(id);
-const redis = createClient({ url: settings.url });
+const redis = clientOf(settings.url);
 redis.on('error', () => {});
 await redis.connect();
+
+function clientOf(url) {
+  const [, username, password, hosts, name] = SENTINEL_URL.exec(url) ?? [];
+  if (hosts === undefined) return createClient({ url });
+  const sentinelRootNodes = hosts.split(',').map((one) => {
+    const [host, port] = one.split(':');
+    return { host, port: Number(port) };
+  });
+  return createSentinel({ name, sentinelRootNodes, nodeClientOptions: { username, password } });
+}
 
 /** Target → fence, of what it believes is its own. */
 const mine = new Map();

@@ -4,6 +4,7 @@ import { openSync, writeSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { pollTarget } from '../../test/children/fleet-poll.mjs';
 
 const TICK_MS = 25;
 
@@ -52,8 +53,7 @@ export async function work(target, { signal, fence, mayAct, commit }) {
   const about = { target, fence, poll: ++polls };
   record('poll.began', about);
   try {
-    const [leastMs, mostMs] = settings.readMs;
-    await sleep(leastMs + Math.random() * (mostMs - leastMs), undefined, { signal });
+    await read(target, fence, signal);
     // Read before asking: a process that is stopped after this has asked later than it says, and never earlier.
     const atMs = hostMs();
     mayAct();
@@ -67,6 +67,14 @@ export async function work(target, { signal, fence, mayAct, commit }) {
   } finally {
     record('poll.ended', about);
   }
+}
+
+/** From a target server, which sees who else reads there; where there is none, it is a pause. */
+function read(target, fence, signal) {
+  const url = settings.targetUrls?.[target];
+  const [leastMs, mostMs] = settings.readMs;
+  if (url !== undefined) return pollTarget(url, { instance: who, fence, signal });
+  return sleep(leastMs + Math.random() * (mostMs - leastMs), undefined, { signal });
 }
 
 function aborted(signal) {

@@ -30,6 +30,12 @@ class Tale {
       .tell(atMs + 44, who, 'poll.ended', about);
   }
 
+  /** As a target server saw it; its process had begun at `startMs`. */
+  seen(startMs: number, arrivedMs: number, instance: string, fence: number): this {
+    const facts = { target: T, instance, fence, startMs, arrivedMs, endMs: arrivedMs + 50 };
+    return this.tell(arrivedMs, 'target server', 'target.polled', facts);
+  }
+
   /** Polled every quarter of a second. */
   polledFrom(fromMs: number, toMs: number, who: string, fence: number): this {
     for (let atMs = fromMs; atMs < toMs; atMs += 250) this.polled(atMs, who, fence);
@@ -116,6 +122,29 @@ describe('a history in which nothing is wrong', () => {
 });
 
 describe('what is found', () => {
+  it('G18 two instances at one target server at once, unless the process of one stood still', () => {
+    const apart = new Tale().seen(0, 1, 'a', 10).seen(51, 52, 'b', 11);
+    expect(apart.found).toEqual([]);
+    const both = new Tale().seen(0, 1, 'a', 10).seen(40, 41, 'b', 11);
+    expect(both.found).toEqual(['overlap at target']);
+    const late = new Tale()
+      .seen(100, 5_000, 'a', 10)
+      .seen(4_990, 4_991, 'b', 11)
+      .tell(4_999, 'a', 'stood.still', { fromMs: 101 });
+    expect(late.found).toEqual([]);
+  });
+
+  it('an overlap at a target server is permitted where two polls are', () => {
+    const split = new Tale()
+      .fault(0, 20, 'split primary', { mayBreak: ['two polls'] })
+      .seen(0, 1, 'a', 10)
+      .seen(40, 41, 'b', 11);
+    expect(check(split.history).permitted.map(({ invariant }) => invariant)).toEqual([
+      'overlap at target',
+    ]);
+    expect(split.found).toEqual([]);
+  });
+
   it('two instances that are valid at once, also where neither polls', () => {
     const tale = new Tale().granted(0, 'a', 10, 2_850).granted(2_800, 'b', 11, 5_650);
     expect(tale.found).toEqual(['exclusion']);

@@ -1,4 +1,6 @@
+import { spawnSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { summary } from '../../chaos/report.ts';
 import { keepHistory, runChaos } from '../../chaos/run.ts';
@@ -8,6 +10,15 @@ const SEED = 7;
 const SECONDS = 45;
 /** Starting, quarantine and recovery come on top of the faults. */
 const TIMEOUT_MS = 150_000;
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** As `npm run chaos` does: a run in namespaces is a process of its own. */
+function chaosInNamespaces(args: readonly string[], enter: readonly string[] = []) {
+  const options = { cwd: ROOT, encoding: 'utf8', timeout: TIMEOUT_MS } as const;
+  const run = ['chaos/main.mjs', '--topology', 'sentinel-netns', '--seed', String(SEED), '--json'];
+  const [program = '', ...words] = [...enter, process.execPath, ...run, ...args];
+  return spawnSync(program, words, options);
+}
 
 it(
   'SC-001 E1 E4 US2.2 four instances on a Redis, all of them frozen, killed, cut off and restarted for 45 s, are never valid for one target at once, and are all polling again in time',
@@ -64,3 +75,44 @@ it(
   },
   TIMEOUT_MS,
 );
+
+it(
+  'G1 G18 SC-001 instances that a network cuts off together with the primary of Sentinel are never seen at one target at once',
+  () => {
+    const faults = 'primary and half of the clients cut off,requests lost,replies lost,half-open';
+    const { status, stdout, stderr } = chaosInNamespaces(['--seconds', '15', '--faults', faults]);
+    expect(status, stderr + stdout).toBe(0);
+    if (stdout.startsWith('chaos: skipped'))
+      return expect(stdout).toContain('no network namespaces here: ');
+    const { counts, verdict } = JSON.parse(stdout);
+    expect(verdict).toEqual({ violations: [], permitted: [] });
+    expect(counts.failedFaults).toBe(0);
+    for (const [fault, count] of Object.entries(counts.faults))
+      expect(count, fault).toBeGreaterThan(0);
+    expect(counts.states['lost: expired']).toBeGreaterThan(0);
+    expect(counts.states['poll seen by a target server']).toBeGreaterThan(0);
+  },
+  TIMEOUT_MS,
+);
+
+it(
+  'a lock as people first write it is found out by a partition within 40 s',
+  () => {
+    const faults = 'primary and half of the clients cut off';
+    const how = ['--naive', '--seconds', '40', '--faults', faults];
+    const { status, stdout, stderr } = chaosInNamespaces(how);
+    expect(status, stderr + stdout).toBe(0);
+    if (stdout.startsWith('chaos: skipped'))
+      return expect(stdout).toContain('no network namespaces here: ');
+    expect(JSON.parse(stdout).verdict.violations).not.toEqual([]);
+  },
+  TIMEOUT_MS,
+);
+
+it('a process that may make no namespaces says so in one line, and ends with 0', () => {
+  const isRoot = process.getuid?.() === 0;
+  const powerless = isRoot ? ['setpriv', '--bounding-set=-sys_admin'] : [];
+  const { status, stdout } = chaosInNamespaces(['--seconds', '1'], powerless);
+  expect(status).toBe(0);
+  expect(stdout).toMatch(/^chaos: skipped: no network namespaces here: .+\n$/);
+});

@@ -23,21 +23,26 @@ export interface ExitStatus {
   signal: NodeJS.Signals | null;
 }
 
+interface SpawnOptions {
+  args?: readonly string[];
+  env?: Readonly<Record<string, string>>;
+  /** Words in front of the command, such as those of a `Home`. */
+  enter?: readonly string[];
+}
+
 type Match = string | ((message: Message) => boolean);
 
 /**
  * Starts `test/children/<script>` as a real Node process. It speaks JSON lines: `{"event": …}` on its
  * stdout, and whatever the test sends on its stdin. Other lines on stdout count as part of stderr.
  */
-export function spawnChild(
-  script: string,
-  options: { args?: readonly string[]; env?: Readonly<Record<string, string>> } = {},
-): Child {
-  const { args = [], env = {} } = options;
+export function spawnChild(script: string, options: SpawnOptions = {}): Child {
+  const { args = [], env = {}, enter = [] } = options;
   const path = fileURLToPath(new URL(script, CHILDREN));
+  const [file = '', ...words] = [...enter, process.execPath, path, ...args];
   return new Child(
     script,
-    spawn(process.execPath, [path, ...args], {
+    spawn(file, words, {
       stdio: ['pipe', 'pipe', 'pipe'],
       env: { ...process.env, ...env },
     }),

@@ -12,6 +12,7 @@ import {
 } from 'node:fs';
 import { basename, join } from 'node:path';
 import { FaultProxy } from '../../testing/fakes/fault-proxy.ts';
+import { type Home, LOOPBACK } from './home.ts';
 import { lastingPort } from './lasting-port.ts';
 import {
   familyOf,
@@ -41,10 +42,14 @@ export interface PatroniOptions {
   readonly isSynchronous: boolean;
   /** Further settings of PostgreSQL. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Picks a home for each server, and for etcd. This host by default. */
+  readonly pickHome?: () => Promise<Home>;
 }
 
 export interface PatroniCluster extends AsyncDisposable {
   readonly nodes: readonly PatroniNode[];
+  /** Of the servers, and of etcd. */
+  readonly homes: readonly Home[];
   /** The one that Patroni says is the primary. Waits for one. */
   leader(): Promise<PatroniNode>;
   /** Waits until another one is the primary, and has been for a moment. */
@@ -58,16 +63,18 @@ export class PatroniNode {
   readonly name: string;
   readonly port: number;
   readonly url: string;
+  readonly home: Home;
   readonly #dir: string;
   readonly #restPort: number;
-  /** What others reach of it, and its way to etcd. */
+  /** What others reach of it, and its way to etcd; none where it has a network of its own. */
   readonly #links: readonly FaultProxy[];
   #patroni: ChildProcess | null = null;
 
-  constructor(dir: string, name: string, ports: Ports, links: readonly FaultProxy[]) {
+  constructor(dir: string, name: string, { home, ...ports }: Place, links: readonly FaultProxy[]) {
     this.name = name;
+    this.home = home;
     this.port = ports.server;
-    this.url = `postgres://postgres@127.0.0.1:${ports.server}/postgres`;
+    this.url = `postgres://postgres@${home.address}:${ports.server}/postgres`;
     this.#dir = dir;
     this.#restPort = ports.rest;
     this.#links = links;
@@ -79,7 +86,8 @@ export class PatroniNode {
   }
 
   start(): void {
-    this.#patroni = spawnQuietly(this.#dir, ['patroni', join(this.#dir, `${this.name}.yml`)]);
+    const command = ['patroni', join(this.#dir, `${this.name}.yml`)];
+    this.#patroni = spawnQuietly(this.#dir, command, this.home);
   }
 
   /** SIGKILL to Patroni, the server, and whatever else works on its folder. */
@@ -128,7 +136,7 @@ export class PatroniNode {
   /** What Patroni says over HTTP; null where it does not answer. */
   async ask(path: string): Promise<{ readonly status: number; readonly body: unknown } | null> {
     try {
-      const url = `http://127.0.0.1:${this.#restPort}/${path}`;
+      const url = `http://${this.home.address}:${this.#restPort}/${path}`;
       const response = await fetch(url, { signal: AbortSignal.timeout(REST_DEADLINE_MS) });
       return { status: response.status, body: await response.json() };
     } catch {
@@ -152,7 +160,8 @@ function isAbout(pid: string, folder: string): boolean {
   }
 }
 
-interface Ports {
+interface Place {
+  readonly home: Home;
   readonly server: number;
   readonly rest: number;
 }
@@ -161,10 +170,12 @@ export async function startPatroni(options: PatroniOptions): Promise<PatroniClus
   const dir = mkdtempSync(join(inMemory(), 'holdfast-ha-'));
   chmodSync(dir, 0o777);
   const etcdPort = await lastingPort([1]);
+  const etcdHome = (await options.pickHome?.()) ?? LOOPBACK;
+  const etcdAt = { host: etcdHome.address, port: etcdPort };
   const nodes = await Promise.all(
-    ['n1', 'n2'].map((name) => configuredNode(dir, name, etcdPort, options)),
+    ['n1', 'n2'].map((name) => configuredNode(dir, name, etcdAt, options)),
   );
-  const etcd = startEtcd(dir, etcdPort);
+  const etcd = startEtcd(dir, etcdPort, etcdHome);
   const end = async () => {
     await Promise.all(nodes.map(({ node }) => node.kill()));
     const gone = once(etcd, 'exit');
@@ -178,6 +189,7 @@ export async function startPatroni(options: PatroniOptions): Promise<PatroniClus
   });
   const cluster = clusterOf(
     nodes.map(({ node }) => node),
+    etcdHome,
     options,
     async () => {
       await end();
@@ -194,6 +206,7 @@ export async function startPatroni(options: PatroniOptions): Promise<PatroniClus
 
 function clusterOf(
   nodes: readonly PatroniNode[],
+  etcdHome: Home,
   { isSynchronous }: PatroniOptions,
   stop: () => Promise<void>,
 ): PatroniCluster {
@@ -214,6 +227,7 @@ function clusterOf(
   };
   return {
     nodes,
+    homes: [...nodes.map(({ home }) => home), etcdHome],
     leader: () => until(findLeader, { ...how, what: 'a primary' }),
     async untilFailedOver(from) {
       const others = nodes.filter((node) => node !== from);
@@ -238,23 +252,29 @@ function clusterOf(
   };
 }
 
-async function configuredNode(
-  dir: string,
-  name: string,
-  etcdPort: number,
-  options: PatroniOptions,
-) {
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+async function configuredNode(dir: string, name: string, etcdAt: Address, options: PatroniOptions) {
+  const home = (await options.pickHome?.()) ?? LOOPBACK;
+  const { address } = home;
   const ports = { server: await lastingPort(), rest: await lastingPort() };
-  const proxied = (port: number) => FaultProxy.start({ target: { host: '127.0.0.1', port } });
-  const links = await Promise.all([ports.server, ports.rest, etcdPort].map(proxied));
-  const [server, rest, etcd] = links.map(({ port }) => `127.0.0.1:${port}`);
+  const own = [ports.server, ports.rest].map((port): Address => ({ host: address, port }));
+  const proxied = (target: Address) => FaultProxy.start({ target });
+  const reached = [...own, etcdAt];
+  const links = home === LOOPBACK ? await Promise.all(reached.map(proxied)) : [];
+  const [server, rest, etcd] = reached.map(
+    ({ host, port }, i) => `${host}:${links[i]?.port ?? port}`,
+  );
   const { programs, isSynchronous, settings = {} } = options;
   const trust = { username: 'postgres' };
   // JSON is YAML, too.
   const config = {
     scope: 'holdfast',
     name,
-    restapi: { listen: `127.0.0.1:${ports.rest}`, connect_address: rest },
+    restapi: { listen: `${address}:${ports.rest}`, connect_address: rest },
     // Not the address that etcd has for itself, which leads past the proxy.
     etcd3: { hosts: etcd, use_proxies: true },
     bootstrap: {
@@ -268,10 +288,10 @@ async function configuredNode(
         },
       },
       initdb: [{ encoding: 'UTF8' }, 'no-locale', 'no-sync', { auth: 'trust' }],
-      pg_hba: ['host all all 127.0.0.1/32 trust', 'host replication all 127.0.0.1/32 trust'],
+      pg_hba: ['host all all samenet trust', 'host replication all samenet trust'],
     },
     postgresql: {
-      listen: `127.0.0.1:${ports.server}`,
+      listen: `${address}:${ports.server}`,
       connect_address: server,
       data_dir: join(dir, name),
       bin_dir: programs,
@@ -282,11 +302,11 @@ async function configuredNode(
     },
   };
   writeFileSync(join(dir, `${name}.yml`), JSON.stringify(config));
-  return { node: new PatroniNode(dir, name, ports, links), links };
+  return { node: new PatroniNode(dir, name, { home, ...ports }, links), links };
 }
 
-function startEtcd(dir: string, port: number): ChildProcess {
-  const [client, peer] = [port, port + 1].map((one) => `http://127.0.0.1:${one}`);
+function startEtcd(dir: string, port: number, home: Home): ChildProcess {
+  const [client, peer] = [port, port + 1].map((one) => `http://${home.address}:${one}`);
   const flags = {
     'data-dir': join(dir, 'etcd'),
     'listen-client-urls': client,
@@ -296,11 +316,11 @@ function startEtcd(dir: string, port: number): ChildProcess {
     'initial-cluster': `default=${peer}`,
   };
   const args = Object.entries(flags).map(([name, value]) => `--${name}=${value}`);
-  return spawnQuietly(dir, ['etcd', '--unsafe-no-fsync', ...args]);
+  return spawnQuietly(dir, ['etcd', '--unsafe-no-fsync', ...args], home);
 }
 
-function spawnQuietly(dir: string, command: readonly string[]): ChildProcess {
-  const [file = '', ...args] = unprivileged(command);
+function spawnQuietly(dir: string, command: readonly string[], { enter }: Home): ChildProcess {
+  const [file = '', ...args] = [...enter, ...unprivileged(command)];
   const env = { ...process.env, HOME: dir, LC_ALL: 'C.UTF-8' };
   const log = openSync(join(dir, `${basename(command.at(-1) ?? '')}.log`), 'a');
   const child = spawn(file, args, { stdio: ['ignore', log, log], cwd: dir, env });

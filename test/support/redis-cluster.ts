@@ -1,3 +1,4 @@
+import type { Home } from './home.ts';
 import { lastingPort } from './lasting-port.ts';
 import { type RedisServer, startAllRedis, stopAllRedis } from './redis-server.ts';
 import { type SlotMap, sameMap, slotMap } from './slot-map.ts';
@@ -26,6 +27,8 @@ export interface ClusterOptions {
   spares?: number;
   /** More options for every node. They win over the defaults. */
   args?: readonly string[];
+  /** Picks a home for each node. This host by default. */
+  pickHome?: () => Promise<Home>;
 }
 
 /** How far a slot's move goes: announced, with half of its keys (and at least one) moved, with all of them, or all of it. */
@@ -33,7 +36,7 @@ export type MigrationStage = 'migrating' | 'half' | 'keys' | 'done';
 
 /** Starts a cluster in which all nodes agree who has which slots. Use `await using`. */
 export async function startCluster(options: ClusterOptions = {}): Promise<RedisCluster> {
-  const { primaries = 3, replicas = 1, spares = 0, args = [] } = options;
+  const { primaries = 3, replicas = 1, spares = 0, args = [], pickHome } = options;
   const node = {
     args: [
       ...['--cluster-enabled', 'yes', '--cluster-node-timeout', String(NODE_TIMEOUT_MS)],
@@ -44,6 +47,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<RedisC
       ...args,
     ],
     pickPort: () => lastingPort([BUS_OFFSET]),
+    ...(pickHome ? { pickHome } : {}),
   };
   const count = primaries + replicas + spares;
   const nodes = await startAllRedis(Array.from({ length: count }, () => node));
@@ -80,7 +84,8 @@ export class RedisCluster {
     this.replicas = replicas;
     this.spares = spares;
     this.nodes = [...primaries, ...replicas, ...spares];
-    this.url = `redis+cluster://${primaries.map(({ port }) => `127.0.0.1:${port}`).join(',')}`;
+    const hosts = primaries.map(({ home, port }) => `${home.address}:${port}`);
+    this.url = `redis+cluster://${hosts.join(',')}`;
   }
 
   /** Makes a cluster of nodes that know nothing of each other. `startCluster` calls this. */
@@ -218,7 +223,7 @@ export class RedisCluster {
       this.nodes.slice(index + 1).map((other) => [node, other] as const),
     );
     await Promise.all(
-      pairs.map(([node, other]) => node.cli('CLUSTER', 'MEET', '127.0.0.1', other.port)),
+      pairs.map(([node, other]) => node.cli('CLUSTER', 'MEET', other.home.address, other.port)),
     );
   }
 
@@ -278,5 +283,6 @@ async function moveKeys(slot: number, from: RedisServer, to: RedisServer, share:
   const keys = await from.cli('CLUSTER', 'GETKEYSINSLOT', slot, Math.max(wanted, 0));
   if (!Array.isArray(keys) || keys.length === 0) return;
   const names = keys.map(String);
-  await from.cli('MIGRATE', '127.0.0.1', to.port, '', 0, MIGRATE_DEADLINE_MS, 'KEYS', ...names);
+  const { home, port } = to;
+  await from.cli('MIGRATE', home.address, port, '', 0, MIGRATE_DEADLINE_MS, 'KEYS', ...names);
 }

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { type Home, LOOPBACK } from './home.ts';
 import type { RedisOptions } from './redis-server.ts';
 import type { Credentials } from './resp.ts';
 
@@ -10,13 +11,14 @@ export interface RedisConfig {
 
 type Directive = readonly [name: string, ...values: string[]];
 
-export function redisConfig(port: number, dir: string, options: RedisOptions): RedisConfig {
+export function redisConfig(
+  port: number,
+  dir: string,
+  options: RedisOptions,
+  home = LOOPBACK,
+): RedisConfig {
   const { sentinel, keepsConfig = false, credentials, args = [] } = options;
-  const address: Directive[] = [
-    ['port', String(port)],
-    ['bind', '127.0.0.1'],
-    ['dir', dir],
-  ];
+  const address: Directive[] = [['port', String(port)], ...bound(home), ['dir', dir]];
   const path = join(dir, 'redis.conf');
   if (sentinel !== undefined) {
     const directives = [...address, ...users(credentials), ...sentinel];
@@ -27,6 +29,12 @@ export function redisConfig(port: number, dir: string, options: RedisOptions): R
   const lasting = [...role(options), ...users(credentials)];
   if (!keepsConfig) return { args: [...asArgs([...fixed, ...lasting]), ...args], file: undefined };
   return { args: [path, ...asArgs(fixed), ...args], file: { path, text: asFile(lasting) } };
+}
+
+/** Beyond the loopback interface, Redis lets nobody in without a password, unless told to. */
+function bound(home: Home): Directive[] {
+  const bind: Directive = ['bind', home.address];
+  return home === LOOPBACK ? [bind] : [bind, ['protected-mode', 'no']];
 }
 
 function defaults({ appendonly = false }: RedisOptions): Directive[] {
@@ -43,7 +51,9 @@ function defaults({ appendonly = false }: RedisOptions): Directive[] {
 }
 
 function role({ replicaOf }: RedisOptions): Directive[] {
-  return replicaOf === undefined ? [] : [['replicaof', '127.0.0.1', String(replicaOf.port)]];
+  return replicaOf === undefined
+    ? []
+    : [['replicaof', replicaOf.home.address, String(replicaOf.port)]];
 }
 
 function users(credentials: Credentials | undefined): Directive[] {

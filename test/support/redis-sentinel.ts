@@ -1,3 +1,4 @@
+import type { Home } from './home.ts';
 import { userInfo } from './redis-config.ts';
 import { type RedisServer, startAllRedis, startRedis, stopAllRedis } from './redis-server.ts';
 import type { Credentials, Reply } from './resp.ts';
@@ -40,6 +41,8 @@ export interface SentinelsOptions {
   sentinelCredentials?: Credentials;
   /** Picks the ports of the primary and the replicas. By default the kernel does. */
   pickPort?: () => Promise<number>;
+  /** Picks a home for each server and each sentinel. This host by default. */
+  pickHome?: () => Promise<Home>;
   /** How long a server is silent before a sentinel takes it for down. */
   downAfterMs?: number;
   /** Leaves the sentinels' periods as in production: old primaries then take writes for 10 s and longer. */
@@ -64,11 +67,12 @@ export async function startSentinels(options: SentinelsOptions = {}): Promise<Re
 }
 
 async function startServers(options: SentinelsOptions): Promise<RedisServer[]> {
-  const { replicas = 1, args = [], credentials, pickPort } = options;
+  const { replicas = 1, args = [], credentials, pickPort, pickHome } = options;
   const shared = {
     ...{ args, keepsConfig: true },
     ...(credentials ? { credentials } : {}),
     ...(pickPort ? { pickPort } : {}),
+    ...(pickHome ? { pickHome } : {}),
   };
   const primary = await startRedis(shared);
   try {
@@ -84,15 +88,19 @@ function startWatching(
   [primary]: readonly RedisServer[],
   options: SentinelsOptions,
 ): Promise<RedisServer[]> {
-  const { credentials, sentinelCredentials, downAfterMs = DOWN_AFTER_MS } = options;
+  const { credentials, sentinelCredentials, downAfterMs = DOWN_AFTER_MS, pickHome } = options;
   const sentinel: Line[] = [
-    line('monitor', NAME, '127.0.0.1', String(primary?.port), String(QUORUM)),
+    line('monitor', NAME, String(primary?.home.address), String(primary?.port), String(QUORUM)),
     line('down-after-milliseconds', NAME, String(downAfterMs)),
     line('failover-timeout', NAME, String(FAILOVER_TIMEOUT_MS)),
     ...login(['auth-user', NAME], ['auth-pass', NAME], credentials),
     ...login(['sentinel-user'], ['sentinel-pass'], sentinelCredentials),
   ];
-  const shared = { sentinel, ...(sentinelCredentials ? { credentials: sentinelCredentials } : {}) };
+  const shared = {
+    sentinel,
+    ...(pickHome ? { pickHome } : {}),
+    ...(sentinelCredentials ? { credentials: sentinelCredentials } : {}),
+  };
   return startAllRedis(Array.from({ length: SENTINELS }, () => shared));
 }
 
@@ -128,7 +136,7 @@ export class RedisSentinels {
 
   /** With the servers' credentials in front if there are any; those of the sentinels have no place in it. */
   url(name = NAME): string {
-    const hosts = this.sentinels.map(({ port }) => `127.0.0.1:${port}`);
+    const hosts = this.sentinels.map(({ home, port }) => `${home.address}:${port}`);
     return `redis+sentinel://${userInfo(this.#options.credentials)}${hosts.join(',')}/${name}`;
   }
 

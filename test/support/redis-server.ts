@@ -6,6 +6,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Home, LOOPBACK } from './home.ts';
 import { atExit, freezeProcess, killAtExit, thawProcess } from './process.ts';
 import { type RedisConfig, redisConfig, userInfo } from './redis-config.ts';
 import { type Credentials, call, type Reply } from './resp.ts';
@@ -33,6 +34,8 @@ export interface RedisOptions {
   port?: number;
   /** Picks a port, and another one when somebody was faster. By default the kernel does. */
   pickPort?: () => Promise<number>;
+  /** Where it runs. On this host by default. */
+  pickHome?: () => Promise<Home>;
   /** The only user there is; without a name the default user, who has a password then. */
   credentials?: Credentials;
   /**
@@ -53,7 +56,8 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
     // A folder for each attempt: a sentinel's file names the port that was taken.
     const dir = options.dir ?? (await privateDir());
     const port = options.port ?? (await (options.pickPort ?? freePort)());
-    const server = new RedisServer(port, dir, options);
+    const home = (await options.pickHome?.()) ?? LOOPBACK;
+    const server = new RedisServer(port, dir, options, home);
     try {
       await server.boot();
       return server;
@@ -104,15 +108,17 @@ export class RedisServer {
   readonly port: number;
   readonly url: string;
   readonly dir: string;
+  readonly home: Home;
   readonly #options: RedisOptions;
   #child: ChildProcess | undefined;
   #isFrozen = false;
   #output = '';
 
-  constructor(port: number, dir: string, options: RedisOptions) {
+  constructor(port: number, dir: string, options: RedisOptions, home = LOOPBACK) {
     this.port = port;
-    this.url = `redis://${userInfo(options.credentials)}127.0.0.1:${port}`;
+    this.url = `redis://${userInfo(options.credentials)}${home.address}:${port}`;
     this.dir = dir;
+    this.home = home;
     this.#options = options;
   }
 
@@ -137,9 +143,10 @@ export class RedisServer {
     if (this.#child !== undefined) throw new Error(`redis on port ${this.port} runs already`);
     this.#output = '';
     this.#isFrozen = false;
-    const { args, file } = redisConfig(this.port, this.dir, this.#options);
+    const { args, file } = redisConfig(this.port, this.dir, this.#options, this.home);
     const isAsTold = await this.#writeConfig(file);
-    const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    const [program = '', ...words] = [...this.home.enter, 'redis-server', ...args];
+    const child = spawn(program, words, { stdio: ['ignore', 'pipe', 'pipe'] });
     this.#child = child;
     killAtExit(child);
     const collect = (chunk: Buffer) => {
@@ -205,7 +212,8 @@ export class RedisServer {
 
   /** One command over a connection of its own. Throws what Redis answers as an error. */
   cli(...args: readonly (string | number)[]): Promise<Reply> {
-    return call(this.port, args, CLI_DEADLINE_MS, this.#options.credentials);
+    const { address } = this.home;
+    return call(this.port, args, CLI_DEADLINE_MS, this.#options.credentials, address);
   }
 
   /** The fields of an INFO section, such as `(await redis.info('server')).run_id`. */

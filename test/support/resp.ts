@@ -16,9 +16,10 @@ export async function call(
   args: readonly (string | number)[],
   deadlineMs: number,
   credentials?: Credentials,
+  host = '127.0.0.1',
 ): Promise<Reply> {
   const commands = credentials === undefined ? [args] : [authentication(credentials), args];
-  const socket = connect({ port, host: '127.0.0.1', noDelay: true });
+  const socket = connect({ port, host, noDelay: true });
   const answer = new Promise<Reply[]>((resolve, reject) => {
     let received = Buffer.alloc(0);
     socket.on('error', reject);

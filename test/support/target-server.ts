@@ -25,17 +25,22 @@ export class TargetServer {
   latencyMs: number;
   readonly #server: Server;
   readonly #latencies = new Map<string, number>();
+  readonly #host: string;
   #port = 0;
 
-  private constructor(latencyMs: number) {
+  private constructor(latencyMs: number, host: string) {
     this.latencyMs = latencyMs;
+    this.#host = host;
     this.#server = createServer((request, response) => this.#answer(request, response));
     this.#server.keepAliveTimeout = KEEP_ALIVE_MS;
   }
 
-  static async start({ latencyMs = DEFAULT_LATENCY_MS } = {}): Promise<TargetServer> {
-    const server = new TargetServer(latencyMs);
-    server.#server.listen(0, '127.0.0.1');
+  static async start({
+    latencyMs = DEFAULT_LATENCY_MS,
+    host = '127.0.0.1',
+  } = {}): Promise<TargetServer> {
+    const server = new TargetServer(latencyMs, host);
+    server.#server.listen(0, host);
     await once(server.#server, 'listening');
     const address = server.#server.address();
     if (address === null || typeof address === 'string') throw new Error('no TCP address');
@@ -44,7 +49,7 @@ export class TargetServer {
   }
 
   urlOf(target: string): string {
-    return `http://127.0.0.1:${this.#port}${PATH}${encodeURIComponent(target)}`;
+    return `http://${this.#host}:${this.#port}${PATH}${encodeURIComponent(target)}`;
   }
 
   /** One target answers slower than the others; Infinity: never. */

@@ -295,7 +295,9 @@ export class LeaseModel {
 
   #yield(key: Key, { client, fence }: Extract<ModelEvent, { what: 'yielded' }>): void {
     if (key.beliefs.get(client)?.fence === fence) key.beliefs.delete(client);
-    if (key.lease.holder === client && key.record === fence) key.lease = { ...FREE };
+    // A store that forgot has no record until it grants the key again.
+    const isRecorded = (key.record ?? fence) === fence;
+    if (key.lease.holder === client && isRecorded) key.lease = { ...FREE };
   }
 
   #restore(key: Key, event: Extract<ModelEvent, { what: 'restored' }>): void {
