@@ -36,8 +36,8 @@ export const SEEDED_BUGS = [
       },
       {
         file: 'lease/renewer.js',
-        find: 'if (tenure.deadlineMs <= nowMs)',
-        replace: 'if (tenure.deadlineMs === nowMs + 1e9)',
+        find: 'if (tenure.dueAtMs <= nowMs)',
+        replace: 'if (tenure.dueAtMs === nowMs + 1e9)',
       },
     ],
   },

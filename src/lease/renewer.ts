@@ -143,7 +143,11 @@ export class Renewer {
     const waiting: Tenure[] = [];
     const due = this.#timers.takeDue(nowMs, (tenure) => this.#earlyMs(tenure));
     // A tenure past its deadline is lost, whatever the store would say: a renewal never resurrects.
-    for (const tenure of due) if (tenure.deadlineMs <= nowMs) tenure.expire();
+    for (const tenure of due) {
+      // While its renewal is in flight, a tenure is next due at its deadline.
+      tenure.dueAtMs = tenure.deadlineMs;
+      if (tenure.dueAtMs <= nowMs) tenure.expire();
+    }
     for (const tenure of due) {
       // A listener of `lease.lost` may just have released another lease that is due.
       if (tenure.isOver || tenure.isHandedIn) continue;
@@ -153,8 +157,7 @@ export class Renewer {
       if (keepalive === null) rows.push(tenure);
       else keepalives.add(keepalive);
     }
-    // While its renewal is in flight, a tenure is next due at its deadline.
-    this.#timers.scheduleAll(waiting, ({ deadlineMs }) => deadlineMs);
+    this.#timers.scheduleAll(waiting, ({ dueAtMs }) => dueAtMs);
     for (const keepalive of keepalives) if (!keepalive.isRenewing) void this.#keepAlive(keepalive);
     this.#renewRows(rows);
   }

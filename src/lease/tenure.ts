@@ -127,7 +127,9 @@ export class Tenure implements Claim, TimerEntry {
   }
 
   get deadlineMs(): number {
-    return Math.min(endsAtMs(this.#confirmed, this.policy.timings), this.#holdEndsAtMs);
+    const { timings, maxHoldMs } = this.policy;
+    const endsMs = endsAtMs(this.#confirmed, timings);
+    return maxHoldMs === undefined ? endsMs : Math.min(endsMs, this.#holdEndsAtMs);
   }
 
   get heldForMs(): number {

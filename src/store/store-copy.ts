@@ -49,6 +49,11 @@ export interface CopyProgress {
   readonly entries: number;
 }
 
+/** Throws if the source cannot be copied now. */
+export async function checkSource(from: Store): Promise<void> {
+  await checkIdle(from, copiesOf(from, 'FROM'), 'Nothing was copied.');
+}
+
 /** `to` is null in a dry run into a store that does not exist yet. */
 export async function copyStore(
   from: Store,

@@ -298,16 +298,16 @@ describe('a fenced table on PostgreSQL', () => {
       CREATE TABLE parent (id int); CREATE TABLE child () INHERITS (parent);
       CREATE VIEW viewed AS SELECT * FROM account; CREATE TABLE plain (id int)`);
     const refusals: readonly (readonly [string, RegExp])[] = [
-      ['nothing', /there is no table public.nothing/],
-      ['parted', /is partitioned.*Use guard/],
+      ['nothing', /public\.nothing.*there is no table of this name/],
+      ['parted', /is partitioned.*use guard/],
       ['part', /is partitioned/],
       ['parent', /is inherited/],
       ['child', /is inherited/],
-      ['viewed', /is not a table/],
+      ['viewed', /it is not a table/],
     ];
     for (const [table, message] of refusals)
       await expect(addFence(server.url, { table, prefix: '' }, since), table).rejects.toMatchObject(
-        { code: 'STORE_REFUSED', message: expect.stringMatching(message) },
+        { code: 'CONFIG_INVALID', field: 'TABLE', message: expect.stringMatching(message) },
       );
     const app = server.url.replace('postgres@', 'app@');
     await expect(addFence(app, { table: 'plain', prefix: '' }, since)).rejects.toMatchObject({
@@ -316,6 +316,7 @@ describe('a fenced table on PostgreSQL', () => {
     });
     const other = `${server.url}?schema=absent`;
     await expect(addFence(other, { table: 'plain', prefix: '' }, since)).rejects.toMatchObject({
+      code: 'STORE_UNSUITABLE',
       message: expect.stringMatching(/store install/),
     });
     // With the right to do so, a role that does not own the table may fence it.

@@ -63,6 +63,23 @@ async function beginKeepAlive(): Promise<void> {
   await other.query('SELECT holdfast.lease_keep_alive($1)', [JSON.stringify(request)]);
 }
 
+it('B-25 a keepalive is told of each lease that leaves it, and of no other change', async () => {
+  const told = async (change: string) => {
+    const before = await server.sql('SELECT FROM holdfast.detachment');
+    await server.sql(`${change} WHERE key = '${key}'`);
+    return (await server.sql('SELECT FROM holdfast.detachment')).length - before.length;
+  };
+  const row = 'UPDATE holdfast.lease SET';
+  expect(await told(`${row} until = until + 1, kept = kept + 1, revoked = true`)).toBe(0);
+  expect(await told(`${row} holder = 'other'`)).toBe(1);
+  expect(await told(`${row} fence = fence + 1`)).toBe(1);
+  expect(await told(`${row} holder = NULL`)).toBe(1);
+  expect(await told(`${row} keepalive = NULL`)).toBe(1);
+  expect(await told(`${row} fence = fence + 1`)).toBe(0);
+  expect(await told(`${row} keepalive = '${id}'`)).toBe(0);
+  expect(await told('DELETE FROM holdfast.lease')).toBe(1);
+});
+
 it('B-25 a takeover is refused while a renewal of the keepalive is in flight, though a plain read says expired', async () => {
   await beginKeepAlive();
   await server.sql(advanceBy(TTL_MS));

@@ -111,6 +111,18 @@ describe('store upgrade', () => {
     expect(sorted(await shapeOf('holdfast'))).toEqual(fresh);
   });
 
+  it('B-21 B-25 replaces the functions and the trigger of version 4', async () => {
+    await (await openPostgresStore(server.url)).close();
+    const fresh = sorted(await shapeOf('holdfast'));
+    await server.sql(`DROP TRIGGER lease_detached ON holdfast.lease;
+      CREATE TRIGGER lease_detached AFTER UPDATE ON holdfast.lease FOR EACH ROW
+        WHEN (OLD.keepalive IS NOT NULL AND NEW.fence <> OLD.fence) EXECUTE FUNCTION holdfast.tell_keepalive();
+      DROP FUNCTION holdfast.acquire_each, holdfast.release_each;
+      COMMENT ON SCHEMA holdfast IS 'Holdfast, version 4: x'`);
+    expect(await upgradeStore(server.url)).toMatchObject({ before: 4, version: SCHEMA_VERSION });
+    expect(sorted(await shapeOf('holdfast'))).toEqual(fresh);
+  });
+
   it('B-21 B-22 keeps the fences of tables', async () => {
     await (await openPostgresStore(server.url)).close();
     await server.sql('CREATE TABLE fenced (id int)');

@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -117,6 +117,19 @@ describe('holdfast store copy', () => {
     const copied = holdfast('store', 'copy', from, to);
     expect(copied.text, `${refused} refused`).toMatch(/same content|is not empty/);
     expect(holdfast('ls', '--store', to).code).toBe(0);
+  });
+
+  it('B-21 a refused copy makes no schema and no file', { timeout: TIMEOUT_MS }, async () => {
+    const from = `sqlite:${join(folder, 'used.db')}`;
+    await using used = await open(from);
+    expect(await used.acquire('nightly')).toMatchObject({ ok: true });
+    for (const to of [`${postgres.url}?schema=refused`, `sqlite:${join(folder, 'refused.db')}`])
+      expect(holdfast('store', 'copy', from, to)).toMatchObject({
+        code: 69,
+        text: expect.stringMatching(/used\.db.*Nothing was copied/),
+      });
+    expect(await postgres.schemas()).not.toContain('refused');
+    expect(existsSync(join(folder, 'refused.db'))).toBe(false);
   });
 
   it('says what is wrong with its arguments', () => {

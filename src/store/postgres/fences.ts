@@ -3,7 +3,7 @@
  * DELETE and TRUNCATE of a transaction that presents no live lease. The trigger itself is the only
  * record of it, so that a dump of the table takes the fence along.
  */
-import { ConfigError, StoreRefusedError } from '../../core/errors.ts';
+import { ConfigError, StoreRefusedError, StoreUnsuitableError } from '../../core/errors.ts';
 import { type Administered, withLink } from './administration-link.ts';
 import type { PostgresLink } from './dialer.ts';
 import { isServerError } from './failures.ts';
@@ -67,7 +67,7 @@ export function addFence(
   return withLink(address, 'fence', async (link, to) => {
     const { schema, table } = nameOf(options);
     await checkInstalled(link, to);
-    await checkTable(link, to, { schema, table });
+    await checkTable(link, { schema, table });
     const found = (await read(link, to)).find(({ name }) => isSame(name, { schema, table }));
     const { scope, key, isPrefix } = argumentOf(options);
     const isAsWanted =
@@ -185,19 +185,15 @@ function fenceOf(
 
 async function checkInstalled(link: PostgresLink, to: Administered): Promise<void> {
   if ((await installedVersion(link, to.schema)) !== null) return;
-  const advice = "Run 'holdfast store install' first.";
-  throw refusal(to, `there is no schema '${to.schema}'`, advice);
+  const problem = `there is no schema '${to.schema}'. Run 'holdfast store install' first.`;
+  throw new StoreUnsuitableError({ store: to.name, problems: [problem] });
 }
 
 /**
  * A trigger for statements fires only for the table that a statement names. So a table with parts,
  * or one that is a part, could be written without it.
  */
-async function checkTable(
-  link: PostgresLink,
-  to: Administered,
-  { schema, table }: Qualified,
-): Promise<void> {
+async function checkTable(link: PostgresLink, { schema, table }: Qualified): Promise<void> {
   const sql = `SELECT CASE WHEN c.relkind = 'p' OR c.relispartition THEN 'partitioned'
       WHEN EXISTS (SELECT FROM pg_inherits WHERE inhrelid = c.oid OR inhparent = c.oid) THEN 'inherited'
       WHEN c.relkind <> 'r' THEN 'no table' ELSE 'table' END
@@ -205,14 +201,14 @@ async function checkTable(
     WHERE n.nspname = ${literal(schema)} AND c.relname = ${literal(table)}`;
   const kind = await link.query(within(LOCK_MS, sql));
   if (kind === 'table') return;
-  const name = `${schema}.${table}`;
+  throw new ConfigError({ field: 'TABLE', value: `${schema}.${table}`, rule: ruleFor(kind) });
+}
+
+function ruleFor(kind: string | null): string {
   if (kind === null)
-    throw refusal(to, `there is no table ${name}`, 'Check its name, its case and its schema.');
-  if (kind === 'no table')
-    throw refusal(to, `${name} is not a table`, 'Fence the table that the rows are in.');
-  const advice =
-    'A statement on a part of it would pass the fence. Use guard in the transactions that write it.';
-  throw refusal(to, `${name} is ${kind}`, advice);
+    return 'there is no table of this name: check the name, its case and its schema';
+  if (kind === 'no table') return 'it is not a table: fence the table that the rows are in';
+  return `it is ${kind}, and a statement on a part of it would pass the fence: use guard in the transactions that write it`;
 }
 
 function refuse(error: unknown, to: Administered, table: string): never {

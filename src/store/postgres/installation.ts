@@ -7,7 +7,7 @@ import { isServerError } from './failures.ts';
 import { literal, within } from './statement.ts';
 
 /** The version of tables and functions. Any other in the database is refused. */
-export const SCHEMA_VERSION = 4;
+export const SCHEMA_VERSION = 5;
 /**
  * What an upgrade to a version changes in the tables that are there, before the files of `sql/`
  * make new tables and all functions. Absent: nothing.

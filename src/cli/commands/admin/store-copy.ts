@@ -4,7 +4,12 @@ import { Emitter } from '../../../core/events.ts';
 import { systemRandom } from '../../../core/random.ts';
 import { isRedis, openStore } from '../../../store/open-store.ts';
 import type { Store } from '../../../store/port/store.ts';
-import { type CopyProgress, type CopyReport, copyStore } from '../../../store/store-copy.ts';
+import {
+  type CopyProgress,
+  type CopyReport,
+  checkSource,
+  copyStore,
+} from '../../../store/store-copy.ts';
 import type { Context } from '../../context.ts';
 import { EXIT, type Exit } from '../../exit-codes.ts';
 import { readSettings } from '../../settings.ts';
@@ -29,6 +34,8 @@ export async function copy(
   const from = await opened(fromAddress, { prefix, create: false });
   let to: Store | null = null;
   try {
+    // Before TO is made: a refused copy leaves nothing behind.
+    await checkSource(from);
     to = dryRun
       ? await openedIfThere(toAddress, prefix)
       : await opened(toAddress, { prefix, create: true });

@@ -18,18 +18,20 @@ END $$;
 -- Tells the keepalive of a lease that the lease is no longer attached. A trigger calls it for every
 -- such change, so that no verb can forget it. The lock orders this and a renewal of the keepalive:
 -- the renewal sees the detachment, or whoever detaches has seen the new time.
+-- What a trigger's WHEN compares is read and prepared again for each statement: most leases have no
+-- keepalive, and one comparison tells. NEW is null where the lease was deleted.
 -- Replaced, never dropped, as is `bury_keepalives`: triggers depend on it.
 CREATE OR REPLACE FUNCTION tell_keepalive() RETURNS trigger LANGUAGE plpgsql
 SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
+  IF (NEW.keepalive, NEW.holder, NEW.fence) IS NOT DISTINCT FROM (OLD.keepalive, OLD.holder, OLD.fence) THEN RETURN NULL; END IF;
   PERFORM FROM keepalive WHERE id = OLD.keepalive FOR SHARE;
   IF FOUND THEN INSERT INTO detachment (keepalive, key) VALUES (OLD.keepalive, OLD.key); END IF;
   RETURN NULL;
 END $$;
 DROP TRIGGER IF EXISTS lease_detached ON lease;
 CREATE TRIGGER lease_detached AFTER UPDATE ON lease FOR EACH ROW
-WHEN (OLD.keepalive IS NOT NULL AND (NEW.keepalive IS DISTINCT FROM OLD.keepalive
-  OR NEW.holder IS DISTINCT FROM OLD.holder OR NEW.fence <> OLD.fence))
+WHEN (OLD.keepalive IS NOT NULL)
 EXECUTE FUNCTION tell_keepalive();
 DROP TRIGGER IF EXISTS lease_deleted ON lease;
 CREATE TRIGGER lease_deleted AFTER DELETE ON lease FOR EACH ROW WHEN (OLD.keepalive IS NOT NULL)
@@ -151,13 +153,9 @@ BEGIN
   granted := granted || new_keys;
 END $$;
 
--- The asks are arrays: keys with their scope, holders, fences that holders present, floors, and how
--- long each has waited, in µs. `quarantines`: how long the keyspace of each key is in quarantine after a
--- loss, in µs; 0 where quarantine is off. An array of one value is of all asks; '{}': of none.
--- Returns replies, with what an examination knows: a fence, [left ms] in a quarantine, or [holder, fence, left ms].
-CREATE FUNCTION lease_acquire(keys text[], holders text[], ttl bigint, standbys text, waiter text, quarantines bigint[],
-  presented bigint[], floors bigint[], waits bigint[]) RETURNS text LANGUAGE plpgsql
-SECURITY DEFINER SET search_path FROM CURRENT SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+-- Any number of keys, in any state.
+CREATE FUNCTION acquire_each(keys text[], holders text[], ttl bigint, standbys text, waiter text, quarantines bigint[],
+  presented bigint[], floors bigint[], waits bigint[]) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   checked record;
   m marker;
@@ -176,22 +174,6 @@ DECLARE
   fences bigint[];
   granted text[];
 BEGIN
-  IF cardinality(keys) = 1 THEN
-    -- Most requests are for one key that is free, and no era has begun: one statement does it all.
-    UPDATE lease AS mine SET holder = holders[1], fence = greatest(mine.fence + 1, now, floors[1], mark.floor + 1), until = now + ttl,
-      revoked = false, offer = NULL, kept = now + fence_kept_us()
-    FROM marker AS mark WHERE mark.id = 1 AND mark.timeline = timeline() AND mark.synchronous = is_synchronous()
-      AND (mark.since IS NULL OR mark.since + quarantines[1] <= now)
-      -- As in `grant_free`.
-      AND mine.ctid = (SELECT f.ctid FROM lease f WHERE f.key = keys[1] AND f.keepalive IS NULL
-        AND (f.holder IS NULL OR f.until <= now) FOR UPDATE SKIP LOCKED)
-    RETURNING mine.fence, mark.era, mark.since INTO a;
-    IF FOUND THEN
-      IF waits <> '{}' THEN DELETE FROM line WHERE key = keys[1] AND inbox = waiter AND woken IS NOT NULL; END IF;
-      RETURN json_build_object('replies', ARRAY[a.fence], 'era', a.era, 'since', now - a.since, 'position', wal_position(),
-        'timeline', timeline());
-    END IF;
-  END IF;
   replies := array_fill(NULL::json, ARRAY[cardinality(keys)]);
   SELECT * INTO checked FROM check_era(standbys);
   m := checked.m;
@@ -298,6 +280,38 @@ BEGIN
   END LOOP;
   RETURN json_build_object('replies', to_json(replies), 'era', m.era, 'since', clock_us() - m.since,
     'began', began, 'position', wal_position(), 'timeline', m.timeline);
+END $$;
+
+-- The asks are arrays: keys with their scope, holders, fences that holders present, floors, and how
+-- long each has waited, in µs. `quarantines`: how long the keyspace of each key is in quarantine after a
+-- loss, in µs; 0 where quarantine is off. An array of one value is of all asks; '{}': of none.
+-- Returns replies, with what an examination knows: a fence, [left ms] in a quarantine, or [holder, fence, left ms].
+CREATE FUNCTION lease_acquire(keys text[], holders text[], ttl bigint, standbys text, waiter text, quarantines bigint[],
+  presented bigint[], floors bigint[], waits bigint[]) RETURNS text LANGUAGE plpgsql
+SECURITY DEFINER SET search_path FROM CURRENT SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+  now bigint;
+  reply text;
+BEGIN
+  IF cardinality(keys) = 1 THEN
+    -- Most requests are for one key that is free, and no era has begun: one statement does it all. It
+    -- is here because each expression of a function, and each variable's, is prepared in each transaction.
+    now := clock_us();
+    UPDATE lease AS mine SET holder = holders[1], fence = greatest(mine.fence + 1, now, floors[1], mark.floor + 1), until = now + ttl,
+      revoked = false, offer = NULL, kept = now + fence_kept_us()
+    FROM marker AS mark WHERE mark.timeline = timeline() AND mark.synchronous = is_synchronous()
+      AND (mark.since IS NULL OR mark.since + quarantines[1] <= now)
+      -- As in `grant_free`.
+      AND mine.ctid = (SELECT f.ctid FROM lease f WHERE f.key = keys[1] AND f.keepalive IS NULL
+        AND (f.holder IS NULL OR f.until <= now) FOR UPDATE SKIP LOCKED)
+    RETURNING json_build_object('replies', ARRAY[mine.fence], 'era', mark.era, 'since', now - mark.since,
+      'position', wal_position(), 'timeline', mark.timeline) INTO reply;
+    IF FOUND THEN
+      IF waits <> '{}' THEN DELETE FROM line WHERE key = keys[1] AND inbox = waiter AND woken IS NOT NULL; END IF;
+      RETURN reply;
+    END IF;
+  END IF;
+  RETURN acquire_each(keys, holders, ttl, standbys, waiter, quarantines, presented, floors, waits);
 END $$;
 
 -- request: scope, ttl (ms), keep, holdings: [[key, holder, fence or null]], attach: [id, isNew] or null.
@@ -472,11 +486,11 @@ BEGIN
   RETURN FOUND;
 END $$;
 
--- keys: with their scope. A reply is 0 (released), 1 (released, and a waiter was woken), or [holder, fence]: not held. Null for
--- the replies: all 0.
-CREATE FUNCTION lease_release(in_scope text, keys text[], holders text[], fences bigint[]) RETURNS text LANGUAGE plpgsql
-SECURITY DEFINER SET search_path FROM CURRENT SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+-- Any number of tenures, in any state.
+CREATE FUNCTION release_each(in_scope text, keys text[], holders text[], fences bigint[]) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
+  -- Read once: a lease that lapses while its row is waited for is as free as one that is released.
+  now bigint := clock_us();
   numbers int[] := '{}';
   freed text[] := keys;
   woken text[] := '{}';
@@ -485,30 +499,23 @@ DECLARE
   one text;
   replies json;
 BEGIN
-  IF cardinality(keys) = 1 THEN
-    IF release_one(keys[1], holders[1], fences[1]) THEN
-      IF NOT EXISTS (SELECT FROM line WHERE key = keys[1]) THEN RETURN '{"replies":null,"hints":[]}'; END IF;
-      numbers := '{1}';
-    END IF;
-  ELSE
-    WITH mine AS (
-      SELECT h.n, l.place FROM (
-        SELECT t.n::int, t.key, t.holder, t.fence FROM unnest(keys, holders, fences)
-          WITH ORDINALITY AS t(key, holder, fence, n) ORDER BY t.key COLLATE "C") h,
-      LATERAL (
-        SELECT l.ctid AS place FROM lease l WHERE l.key = h.key AND l.holder = h.holder AND l.fence = h.fence
-          AND (l.until > clock_us() OR EXISTS (SELECT FROM keepalive a WHERE a.id = l.keepalive AND a.until > clock_us()))
-        FOR NO KEY UPDATE) l
-    ), gone AS (
-      UPDATE lease l SET holder = NULL, until = clock_us(), keepalive = NULL FROM mine WHERE l.ctid = mine.place RETURNING mine.n
-    )
-    SELECT coalesce(array_agg(n), '{}') INTO numbers FROM gone;
-    IF cardinality(numbers) < cardinality(keys) THEN
-      -- A row that changed while it was waited for is locked, and at another place now.
-      FOR i IN 1..cardinality(keys) LOOP
-        IF i <> ALL (numbers) AND release_one(keys[i], holders[i], fences[i]) THEN numbers := numbers || i; END IF;
-      END LOOP;
-    END IF;
+  WITH mine AS (
+    SELECT h.n, l.place FROM (
+      SELECT t.n::int, t.key, t.holder, t.fence FROM unnest(keys, holders, fences)
+        WITH ORDINALITY AS t(key, holder, fence, n) ORDER BY t.key COLLATE "C") h,
+    LATERAL (
+      SELECT l.ctid AS place FROM lease l WHERE l.key = h.key AND l.holder = h.holder AND l.fence = h.fence
+        AND (l.until > now OR EXISTS (SELECT FROM keepalive a WHERE a.id = l.keepalive AND a.until > now))
+      FOR NO KEY UPDATE) l
+  ), gone AS (
+    UPDATE lease l SET holder = NULL, until = now, keepalive = NULL FROM mine WHERE l.ctid = mine.place RETURNING mine.n
+  )
+  SELECT coalesce(array_agg(n), '{}') INTO numbers FROM gone;
+  IF cardinality(numbers) < cardinality(keys) THEN
+    -- A row that changed while it was waited for is locked, and at another place now.
+    FOR i IN 1..cardinality(keys) LOOP
+      IF i <> ALL (numbers) AND release_one(keys[i], holders[i], fences[i]) THEN numbers := numbers || i; END IF;
+    END LOOP;
   END IF;
   IF cardinality(numbers) < cardinality(keys) THEN freed := ARRAY(SELECT keys[n] FROM unnest(numbers) AS n); END IF;
   FOR one IN SELECT DISTINCT key FROM line WHERE key = ANY (freed) ORDER BY key LOOP
@@ -525,6 +532,28 @@ BEGIN
     INTO replies FROM unnest(keys) WITH ORDINALITY AS h(key, n) LEFT JOIN lease l ON l.key = h.key;
   END IF;
   RETURN json_build_object('replies', replies, 'hints', to_json(hints));
+END $$;
+
+-- keys: with their scope. A reply is 0 (released), 1 (released, and a waiter was woken), or [holder, fence]: not held. Null for
+-- the replies: all 0.
+CREATE FUNCTION lease_release(in_scope text, keys text[], holders text[], fences bigint[]) RETURNS text LANGUAGE plpgsql
+SECURITY DEFINER SET search_path FROM CURRENT SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+  now bigint;
+  hints json[];
+BEGIN
+  IF cardinality(keys) = 1 THEN
+    -- As in `lease_acquire`. A lease without a keepalive lives by its own time.
+    now := clock_us();
+    UPDATE lease l SET holder = NULL, until = now
+    WHERE l.key = keys[1] AND l.holder = holders[1] AND l.fence = fences[1] AND l.keepalive IS NULL AND l.until > now;
+    IF FOUND THEN
+      IF NOT EXISTS (SELECT FROM line WHERE key = keys[1]) THEN RETURN '{"replies":null,"hints":[]}'; END IF;
+      hints := wake(in_scope, keys[1], 1, 0);
+      RETURN json_build_object('replies', json_build_array(cardinality(hints)), 'hints', to_json(hints));
+    END IF;
+  END IF;
+  RETURN release_each(in_scope, keys, holders, fences);
 END $$;
 
 -- Makes the successor the holder for a window, under a lock of the row, and returns the new fence.
