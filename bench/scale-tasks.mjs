@@ -34,10 +34,20 @@ async function hold(state, { from, count }) {
   const { holdfast, leases } = state;
   state.bytesBefore = usedBytes();
   await each(count, LANES, async (at) => {
-    const result = await holdfast.acquire(`device:${from + at}`, { ttl: TTL_MS });
-    if (!result.ok) throw new Error(`device:${from + at} is held by ${result.holder}`);
-    leases.push(result.lease);
+    leases.push(await acquired(holdfast, `device:${from + at}`));
   });
+}
+
+/** A busy machine may leave a request without an answer: then it is asked again. */
+async function acquired(holdfast, key, tries = 10) {
+  try {
+    const result = await holdfast.acquire(key, { ttl: TTL_MS, wait: TTL_MS });
+    if (result.ok) return result.lease;
+    throw new Error(`${key} is held by ${result.holder}`);
+  } catch (error) {
+    if (error.code !== 'OUTCOME_UNKNOWN' || tries === 0) throw error;
+    return acquired(holdfast, key, tries - 1);
+  }
 }
 
 /** For a while: the share of a core that holding takes, and how many are held at the end. */
