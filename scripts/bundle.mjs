@@ -37,6 +37,8 @@ const RUN_CHUNKS = [
   ['run-sqlite', ['store/sqlite/sqlite-store']],
   ['run-postgres', ['store/postgres/postgres-store']],
 ];
+/** Names stay, so that a stack trace says where. */
+const ONE_LINE = { compress: false, mangle: false, codegen: { removeWhitespace: true } };
 const SUPERVISOR = 'worker/supervisor/supervisor';
 const SUPERVISOR_BUNDLE = 'cli/supervisor';
 /** All that one of these loads is one file, without what an earlier one has. */
@@ -134,7 +136,7 @@ async function write({ from, input, plugins, to, codeSplitting, format = 'esm' }
     codeSplitting,
     entryFileNames: '[name].js',
     chunkFileNames: format === 'cjs' ? `${dirname(COMMAND)}/[name].js` : 'chunks/[name].js',
-    minify: false,
+    minify: format === 'cjs' && ONE_LINE,
     minifyInternalExports: false,
     keepNames: true,
     comments: { legal: true, annotation: true, jsdoc: format === 'esm' },
