@@ -14,6 +14,7 @@ const CHUNK = 1_000;
 const TTL_MS = 30_000;
 /** Emitted or accepted, where one more is measured. */
 const SAMPLES = 300;
+const UNANSWERED = new Set(['OUTCOME_UNKNOWN', 'STORE_UNREACHABLE']);
 const SERVICE = 'x'.repeat(32);
 
 export const scaleTasks = {
@@ -34,10 +35,20 @@ async function hold(state, { from, count }) {
   const { holdfast, leases } = state;
   state.bytesBefore = usedBytes();
   await each(count, LANES, async (at) => {
-    const result = await holdfast.acquire(`device:${from + at}`, { ttl: TTL_MS });
-    if (!result.ok) throw new Error(`device:${from + at} is held by ${result.holder}`);
-    leases.push(result.lease);
+    leases.push(await acquired(holdfast, `device:${from + at}`));
   });
+}
+
+/** A busy machine may leave a request without an answer: then it is asked again, until that grant is over. */
+async function acquired(holdfast, key, tries = 10) {
+  try {
+    const result = await holdfast.acquire(key, { ttl: TTL_MS, wait: 2 * TTL_MS });
+    if (result.ok) return result.lease;
+    throw new Error(`${key} is held by ${result.holder}`);
+  } catch (error) {
+    if (!UNANSWERED.has(error.code) || tries === 0) throw error;
+    return acquired(holdfast, key, tries - 1);
+  }
 }
 
 /** For a while: the share of a core that holding takes, and how many are held at the end. */

@@ -25,11 +25,24 @@ const ENTRIES = [
 ];
 const COMMAND = 'cli/bin';
 const COMMAND_MAIN = 'cli/main';
-/** A process of its own. It shares nothing, so it has a bundle of its own, which loads nothing else. */
+const COMMAND_MAIN_CHUNK = 'chunks/main';
+/**
+ * The command's first file, `holdfast run`, and the supervisor are CommonJS and share nothing with the rest: so Node starts
+ * them with a few files, and without its loader of modules. The supervisor lies beside the command.
+ */
+const RUN_CHUNKS = [
+  ['supervisor-process', ['worker/supervisor/supervisor-process']],
+  ['run', ['cli/main-run', 'cli/commands/run/run', 'opening']],
+  ['run-redis', ['store/redis/redis-store']],
+  ['run-sqlite', ['store/sqlite/sqlite-store']],
+  ['run-postgres', ['store/postgres/postgres-store']],
+];
+/** Names stay, so that a stack trace says where. */
+const ONE_LINE = { compress: false, mangle: false, codegen: { removeWhitespace: true } };
 const SUPERVISOR = 'worker/supervisor/supervisor';
+const SUPERVISOR_BUNDLE = 'cli/supervisor';
 /** All that one of these loads is one file, without what an earlier one has. */
 const CHUNKS = [
-  ['supervisor-process', 'worker/supervisor/supervisor-process'],
   ['client', 'client/index'],
   ['lease-runtime', 'opening'],
   ['holdfast', 'index'],
@@ -62,29 +75,45 @@ export async function bundle({ from, to, version }) {
   // The command loads no server before it needs one.
   const shared = [...sets.get('server')].filter((id) => sets.get('command').has(id));
   sets.set('shared', new Set(shared));
-  const names = [
-    'supervisor-process',
-    'client',
-    'lease-runtime',
-    'holdfast',
-    'shared',
-    ...sets.keys(),
-  ];
+  const names = ['client', 'lease-runtime', 'holdfast', 'shared', ...sets.keys()];
   const groups = [...new Set(names)].map((name, i, all) => {
     return { name, test: (id) => sets.get(name).has(id), priority: all.length - i };
   });
   const licences = new Map();
   const plugins = [ownPlaces(from, version), collectLicences(licences)];
-  const input = Object.fromEntries([...ENTRIES, COMMAND].map((name) => [name, at(name)]));
+  const input = Object.fromEntries(ENTRIES.map((name) => [name, at(name)]));
+  input[COMMAND_MAIN_CHUNK] = at(COMMAND_MAIN);
   await write({ from, input, plugins, to, codeSplitting: { groups } });
-  await write({ from, input: { [SUPERVISOR]: at(SUPERVISOR) }, plugins, to, codeSplitting: false });
+  const own = { from, plugins: [elsewhere(from), ...plugins], to, format: 'cjs' };
+  await write({
+    ...own,
+    input: { [COMMAND]: at(COMMAND) },
+    codeSplitting: { groups: runGroups(at) },
+  });
+  await write({ ...own, input: { [SUPERVISOR_BUNDLE]: at(SUPERVISOR) }, codeSplitting: false });
+  writeFileSync(join(to, dirname(COMMAND), 'package.json'), '{ "type": "commonjs" }\n');
   chmodSync(join(to, `${COMMAND}.js`), 0o755);
   copyDeclarations(from, to);
   copyOthers(from, to);
   writeFileSync(join(to, 'LICENSES.txt'), [...licences.values()].join('\n\n'));
 }
 
-async function write({ from, input, plugins, to, codeSplitting }) {
+/** What `holdfast run` needs in any case is one file, and each store another. */
+function runGroups(at) {
+  const sets = RUN_CHUNKS.map(([name, entries]) => {
+    const found = new Set();
+    for (const entry of entries) reachable(at(entry), IMPORT, found);
+    return [name, found];
+  });
+  const [, [, run], ...stores] = sets;
+  for (const id of stores.flatMap(([, set]) => [...set]))
+    if (stores.filter(([, set]) => set.has(id)).length > 1) run.add(id);
+  return sets.map(([name, set], i) => {
+    return { name, test: (id) => set.has(id), priority: sets.length - i };
+  });
+}
+
+async function write({ from, input, plugins, to, codeSplitting, format = 'esm' }) {
   const isBundled = (id) => BUNDLED.includes(id);
   const build = await rolldown({
     input,
@@ -103,14 +132,14 @@ async function write({ from, input, plugins, to, codeSplitting }) {
   });
   await build.write({
     dir: to,
-    format: 'esm',
+    format,
     codeSplitting,
     entryFileNames: '[name].js',
-    chunkFileNames: 'chunks/[name].js',
-    minify: false,
+    chunkFileNames: format === 'cjs' ? `${dirname(COMMAND)}/[name].js` : 'chunks/[name].js',
+    minify: format === 'cjs' && ONE_LINE,
     minifyInternalExports: false,
     keepNames: true,
-    comments: { legal: true, annotation: true, jsdoc: true },
+    comments: { legal: true, annotation: true, jsdoc: format === 'esm' },
   });
   await build.close();
 }
@@ -124,6 +153,17 @@ function reachable(file, expression, found = new Set()) {
   return found;
 }
 
+/** What the bundles in CommonJS name, and do not have. */
+function elsewhere(from) {
+  return {
+    name: 'elsewhere',
+    resolveId: (source, importer) =>
+      source === './main.js' && importer === join(from, `${COMMAND}.js`)
+        ? { id: `../${COMMAND_MAIN_CHUNK}.js`, external: true }
+        : null,
+  };
+}
+
 /** Modules find files beside them. In a chunk, each still finds those of its own folder. */
 function ownPlaces(from, version) {
   return {
@@ -133,16 +173,31 @@ function ownPlaces(from, version) {
         return `export function packageVersion() { return '${version}'; }`;
       if (!id.startsWith(from) || !code.includes('import.meta.url')) return null;
       const own = relative(from, id);
-      return code.replaceAll('import.meta.url', `'${HERE}${own}'`);
+      const placed = code.replaceAll('import.meta.url', `'${HERE}${own}'`);
+      return placed
+        .replace("'./supervisor.js'", `'../../${SUPERVISOR_BUNDLE}.js'`)
+        .replace('files = new Map()', () => `files = new Map(${luaFiles(from)})`);
     },
-    renderChunk(code, { fileName }) {
+    renderChunk(code, { fileName }, { format }) {
       const quoted = new RegExp(`['"]${HERE}([^'"]+)['"]`, 'g');
+      const here =
+        format === 'cjs' ? "require('node:url').pathToFileURL(__filename)" : 'import.meta.url';
       return code.replace(quoted, (_, own) => {
         const path = posix.relative(posix.dirname(fileName), own);
-        return `new URL('${path}', import.meta.url)`;
+        return `new URL('${path}', ${here})`;
       });
     },
   };
+}
+
+/** All Lua files by their names, as a literal: so a process reads no file, and never one of a later version. */
+function luaFiles(from) {
+  const folder = join(from, 'store/redis/lua');
+  const paths = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+  const names = paths.filter((path) => path.endsWith('.lua')).map((path) => path.slice(0, -4));
+  return JSON.stringify(
+    names.map((name) => [name, readFileSync(join(folder, `${name}.lua`), 'utf8')]),
+  );
 }
 
 /** The licence of each package that something is taken from. */
@@ -175,10 +230,10 @@ function copyDeclarations(from, to) {
   for (const file of found) copy(file, join(to, relative(from, file)));
 }
 
-/** Lua, SQL and the page. */
+/** SQL and the page. */
 function copyOthers(from, to) {
   for (const path of readdirSync(from, { recursive: true, encoding: 'utf8' }))
-    if (/\.(lua|sql)$|^dashboard\/.*\.\w+$/.test(path) && !path.startsWith('lib/'))
+    if (/\.sql$|^dashboard\/.*\.\w+$/.test(path) && !path.startsWith('lib/'))
       copy(join(from, path), join(to, path));
 }
 

@@ -95,6 +95,7 @@ const OPERATION: PageGroup = {
     ['moving-stores', 'Move to another store'],
     ['timings', 'Timings'],
     ['retention', 'Retention'],
+    ['scale', 'How far it scales'],
     ['upgrading', 'Upgrading'],
   ],
 };

@@ -3,7 +3,7 @@ import { InvalidArgumentError } from 'commander';
 import type { Context } from './context.ts';
 import type { Exit } from './exit-codes.ts';
 
-export type Work = (context: Context) => Promise<Exit>;
+type Work = (context: Context) => Promise<Exit>;
 export type Perform = (work: Work) => Promise<void>;
 
 /** The headings under which `holdfast --help` lists the commands, in this order. */

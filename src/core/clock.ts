@@ -39,7 +39,8 @@ export interface Timer {
 const MAX_DELAY_MS = 2 ** 31 - 1;
 
 class SystemClock implements Clock {
-  readonly startedAtMs = performance.timeOrigin;
+  /** Not `performance.timeOrigin`: the first use of `performance` loads much of Node. */
+  readonly startedAtMs = Date.now() - process.uptime() * 1_000;
 
   /**
    * Not `performance.now`, which counts from the start of each thread: all processes of a host

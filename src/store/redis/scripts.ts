@@ -84,17 +84,30 @@ export type ScriptName = (typeof NAMES)[number];
 /** The folders whose scripts holders depend on to keep their leases. */
 const LEASE_NOUNS = new Set(['lease', 'server']);
 
+/** The Lua files that were read. In the published bundle all of them are here from the start. */
 const files = new Map<string, string>();
 
-export const scripts = Object.fromEntries(NAMES.map((name) => [name, load(name)])) as Readonly<
+export const scripts = Object.fromEntries(NAMES.map((name) => [name, scriptOf(name)])) as Readonly<
   Record<ScriptName, Script>
 >;
 
-function load(name: ScriptName): Script {
+/** Put together on first use: most processes use few scripts. */
+function scriptOf(name: ScriptName): Script {
   const [noun = '', operation = ''] = name.split('/');
-  const source = [...closureOf(name, new Set())].map(readLua).join('\n');
-  const sha = createHash('sha1').update(source).digest('hex');
-  return { operation, source, sha, isAboutLeases: LEASE_NOUNS.has(noun) };
+  let source: string | undefined;
+  let sha: string | undefined;
+  return {
+    operation,
+    isAboutLeases: LEASE_NOUNS.has(noun),
+    get source() {
+      source ??= [...closureOf(name, new Set())].map(readLua).join('\n');
+      return source;
+    },
+    get sha() {
+      sha ??= createHash('sha1').update(this.source).digest('hex');
+      return sha;
+    },
+  };
 }
 
 /** A file and all files it needs, each after those that it needs itself. */
