@@ -60,8 +60,9 @@ const [TEXT, ERROR, NUMBER, BULK, LIST] = [43, 45, 58, 36, 42];
 const MAX_LINE_BYTES = 65_536;
 
 /**
- * Reads replies from chunks of any size. A chunk may be reused after `feed`. Every byte is copied at
- * most twice, however large its reply is: while a reply is read, nothing else in this process runs.
+ * Reads replies from chunks of any size. A chunk may be reused after `feed`. Every byte is copied
+ * at most twice, however large its reply is: while a reply is read, nothing else in this process
+ * runs.
  */
 export class ReplyReader {
   readonly #onReply: (reply: Reply) => void;
