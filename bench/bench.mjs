@@ -1,5 +1,6 @@
 import { ContenderProcess } from './contender-process.mjs';
 import { OURS } from './contenders.mjs';
+import { pin } from './placement.mjs';
 import { monotonicMs } from './statistics.mjs';
 
 /** What a process does before it is measured: code is compiled for speed only after it has run for a while. */
@@ -11,9 +12,14 @@ const LEAST_ROUNDS = 3;
 export class Bench {
   #crew = new Map();
 
-  /** `progress(what, detail)` reports progress; `plan` says how much is measured. */
-  constructor({ redis, plan, progress }) {
+  /**
+   * `progress(what, detail)` reports progress; `plan` says how much is measured. With a `placement`, contenders and
+   * Redis stay on their processors.
+   */
+  constructor({ redis, plan, progress, placement = null }) {
     this.redis = redis;
+    this.placement = placement;
+    if (placement !== null) pin(redis.pid, placement.server);
     this.plan = plan;
     this.progress = progress;
     /** Peers that cannot be opened here, and why. */
@@ -24,6 +30,7 @@ export class Bench {
   async open(contender) {
     const opened = new ContenderProcess(contender, this.redis.url);
     try {
+      if (this.placement !== null) pin(opened.pid, this.placement.client);
       await opened.ask('open');
       return opened;
     } catch (error) {
@@ -55,8 +62,7 @@ export class Bench {
    * Has each member run once per round, in an order that moves on by one from round to round, so that whatever else the
    * machine does hits all of them alike. The first round does not count. Gives the results of each member.
    */
-  async race(what, members, run) {
-    const { rounds, budgetMs } = this.plan;
+  async race(what, members, run, { rounds, budgetMs } = this.plan) {
     const results = new Map(members.map((member) => [member, []]));
     const startMs = monotonicMs();
     for (let round = 0; round <= rounds; round++) {
@@ -69,6 +75,18 @@ export class Bench {
       }
     }
     return results;
+  }
+
+  /** Has Redis share the processor of the contenders while `work` runs. */
+  async onOneProcessor(work) {
+    const { pid } = this.redis;
+    const { client, server } = this.placement;
+    pin(pid, client);
+    try {
+      return await work();
+    } finally {
+      pin(pid, server);
+    }
   }
 
   async stop() {

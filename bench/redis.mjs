@@ -12,7 +12,7 @@ const START_DEADLINE_MS = 10_000;
 const SLOTS = 16_384;
 const BUS_OFFSET = 10_000;
 
-/** Starts a redis-server that nobody else uses and that keeps nothing: `{ url, port, version, freeze, thaw, stop }`. */
+/** Starts a redis-server that nobody else uses and that keeps nothing: `{ url, port, version, pid, freeze, thaw, stop }`. */
 export async function startRedis(more = [], pickPort = freePort) {
   const dir = mkdtempSync(join(tmpdir(), 'holdfast-bench-'));
   const port = await pickPort();
@@ -32,7 +32,8 @@ export async function startRedis(more = [], pickPort = freePort) {
   };
   try {
     const version = await ready(server);
-    return { url: `redis://127.0.0.1:${port}`, port, version, ...signals(server), stop };
+    const url = `redis://127.0.0.1:${port}`;
+    return { url, port, version, pid: server.pid, ...signals(server), stop };
   } catch (error) {
     await stop();
     throw error;

@@ -40,6 +40,10 @@ export class TaskProcess {
     });
   }
 
+  get pid() {
+    return this.#process.pid;
+  }
+
   /** Kills it: nothing is handed over or cleaned up there. */
   async stop() {
     if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;

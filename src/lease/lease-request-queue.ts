@@ -143,8 +143,9 @@ export class LeaseRequestQueue {
     this.#underWay++;
     try {
       const call = { timeoutMs: policy.timings.operationTimeoutMs };
-      const [reply] = await this.#release([tenancy], call);
-      return reply as ReleaseReply;
+      const replies = await this.#rt.store.leases.release([tenancy], call);
+      this.#watchWoken([tenancy], replies);
+      return replies[0] as ReleaseReply;
     } finally {
       this.#answered();
     }
@@ -261,15 +262,19 @@ export class LeaseRequestQueue {
     return { ttlMs: timings.ttlMs, inbox: this.#rt.instanceId, timeoutMs };
   }
 
-  /** A release may wake a waiter: `WakeWatch` makes sure that the key is taken. */
   async #release(tenancies: Tenancy[], call: Call): Promise<ReleaseReply[]> {
     const replies = await this.#rt.store.leases.release(tenancies, call);
+    this.#watchWoken(tenancies, replies);
+    return replies;
+  }
+
+  /** A release may wake a waiter: `WakeWatch` makes sure that the key is taken. */
+  #watchWoken(tenancies: readonly Tenancy[], replies: readonly ReleaseReply[]): void {
     for (let i = 0; i < replies.length; i++) {
       const reply = replies[i];
       const key = tenancies[i]?.key;
       if (reply?.kind === 'released' && reply.woke && key !== undefined) this.#wakeWatch.watch(key);
     }
-    return replies;
   }
 
   async #sendPlain<Request, Reply>(

@@ -6,6 +6,7 @@ import type { Clock, Timer } from '../core/clock.ts';
 import { type Duration, durationMs } from '../core/duration.ts';
 import { ConfigError, type LossReason } from '../core/errors.ts';
 import { checkHolder } from '../core/ids.ts';
+import type { ReleaseReply } from '../store/port/lease-store.ts';
 import type { Runtime } from '../store/runtime.ts';
 import type { LeaseRequestQueue } from './lease-request-queue.ts';
 import type { OrphanedGrantQueue } from './orphaned-grant-queue.ts';
@@ -94,7 +95,12 @@ export class Releaser {
     const notSent = handingIn instanceof Promise ? await handingIn : handingIn;
     if (notSent !== null) return { released: false, reason: notSent };
     if (keptForMs > 0) return this.#keep(tenure, keptForMs);
-    const reply = await this.#requests.release(tenure.policy, tenure.tenancy).catch(asFailure);
+    let reply: ReleaseReply;
+    try {
+      reply = await this.#requests.release(tenure.policy, tenure.tenancy);
+    } catch (error) {
+      reply = asFailure(error as Error);
+    }
     tenure.endWork();
     if (reply.kind !== 'released') {
       return { released: false, reason: this.#endRefused(tenure, reply) };

@@ -10,7 +10,7 @@ import type { Random } from '../../../core/random.ts';
 import type { BaseRuntime } from '../../../core/runtime.ts';
 import { type TimerEntry, TimerHeap } from '../../../core/timer-heap.ts';
 import type { Script } from '../scripts.ts';
-import type { Deadline, Dialer, Link } from './link.ts';
+import type { Answer, Deadline, Dialer, Link } from './link.ts';
 import { isErrorReply, isWrongServer, noReply, refused } from './replies.ts';
 import { TOO_LATE } from './socket-connection.ts';
 
@@ -142,8 +142,8 @@ export class Connection {
     args: readonly string[],
     timeoutMs: number,
   ): Promise<unknown> {
-    return this.use(script.operation, timeoutMs, (link, deadline) =>
-      sendScript(link, script, keys, args, { deadline }),
+    return this.#use(script.operation, timeoutMs, (link, deadline, answer) =>
+      submitScript(link, scriptCommand(script, keys, args), script, { deadline, answer }),
     );
   }
 
@@ -152,11 +152,17 @@ export class Connection {
    * that `send` passes the deadline to are not sent after it.
    */
   use<T>(operation: string, timeoutMs: number, send: Sending<T>): Promise<T> {
+    return this.#use(operation, timeoutMs, (link, deadline, { resolve, reject }) => {
+      send(link, deadline).then(resolve, reject);
+    }) as Promise<T>;
+  }
+
+  #use(operation: string, timeoutMs: number, submit: Submitting): Promise<unknown> {
     if (timeoutMs <= OVER_MS) return Promise.reject(this.#unreachable(operation, TOO_LATE));
-    if (this.#link !== null) return this.#within(this.#link, operation, timeoutMs, send);
+    if (this.#link !== null) return this.#within(this.#link, operation, timeoutMs, submit);
     const leftMs = timeLeft(this.#clock, timeoutMs);
     return this.#connected(operation, timeoutMs).then((link) => {
-      if (leftMs() >= MIN_LEFT_MS) return this.#within(link, operation, leftMs(), send);
+      if (leftMs() >= MIN_LEFT_MS) return this.#within(link, operation, leftMs(), submit);
       const why = `only ${Math.round(leftMs())} ms of its time were left when it could be sent`;
       throw this.#unreachable(operation, why);
     });
@@ -187,12 +193,11 @@ export class Connection {
   }
 
   /** Sends first: what keeps the time limit can be done while the server works. */
-  #within<T>(link: Link, operation: string, timeoutMs: number, send: Sending<T>): Promise<T> {
+  #within(link: Link, operation: string, timeoutMs: number, submit: Submitting): Promise<unknown> {
     const clock = this.#clock;
     const sentMs = clock.monotonicMs();
     const where = () => ({ store: this.#dialer.name, operation });
     return new Promise((resolve, reject) => {
-      const answering = send(link, { isOver: () => clock.monotonicMs() - sentMs >= timeoutMs });
       let isAnswered = false;
       const giveUp = () => {
         const nowMs = clock.monotonicMs();
@@ -214,20 +219,21 @@ export class Connection {
         isAnswered = true;
         this.#dues.remove(due);
       };
-      this.#dues.schedule(due, sentMs + timeoutMs);
-      answering.then(
-        (reply) => {
+      const answer: Answer = {
+        resolve: (reply) => {
           onAnswer();
           resolve(reply);
         },
-        (error: unknown) => {
+        reject: (error) => {
           onAnswer();
           if (!isErrorReply(error))
             return reject(noReply(error, where(), clock.monotonicMs() - sentMs));
           reject(refused(error.message, where()));
           if (isWrongServer(error.message)) this.#discard(link, error.message);
         },
-      );
+      };
+      submit(link, { isOver: () => clock.monotonicMs() - sentMs >= timeoutMs }, answer);
+      if (!isAnswered) this.#dues.schedule(due, sentMs + timeoutMs);
     });
   }
 
@@ -339,6 +345,7 @@ export class Connection {
 
 /** Sends the commands of one request over a link. */
 export type Sending<T> = (link: Link, deadline: Deadline) => Promise<T>;
+type Submitting = (link: Link, deadline: Deadline, answer: Answer) => void;
 
 export function sendScript(
   link: Link,
@@ -347,16 +354,53 @@ export function sendScript(
   args: readonly string[],
   { isAsking = false, deadline }: { isAsking?: boolean; deadline?: Deadline | undefined } = {},
 ): Promise<unknown> {
-  const command = ['EVALSHA', script.sha, String(keys.length)];
-  for (const key of keys) command.push(key);
-  for (const arg of args) command.push(arg);
+  const command = scriptCommand(script, keys, args);
   if (isAsking) {
     // ASKING is valid for one command, so the source is sent at once.
     void link.send(['ASKING'], deadline).catch(() => {});
-    return link.send(['EVAL', script.source, ...command.slice(2)], deadline);
+    return link.send(withSource(command, script), deadline);
   }
-  return link.send(command, deadline).catch((error: unknown) => {
-    if (!isErrorReply(error) || !error.message.startsWith('NOSCRIPT')) throw error;
-    return link.send(['EVAL', script.source, ...command.slice(2)], deadline);
-  });
+  return new Promise((resolve, reject) =>
+    submitScript(link, command, script, { deadline, answer: { resolve, reject } }),
+  );
+}
+
+function scriptCommand(
+  script: Script,
+  keys: readonly string[],
+  args: readonly string[],
+): readonly string[] {
+  const command = ['EVALSHA', script.sha, String(keys.length)];
+  for (let i = 0; i < keys.length; i++) command.push(keys[i] as string);
+  for (let i = 0; i < args.length; i++) command.push(args[i] as string);
+  return command;
+}
+
+function withSource(command: readonly string[], { source }: Script): readonly string[] {
+  return ['EVAL', source, ...command.slice(2)];
+}
+
+/** A server that does not know the digest executes nothing: then the source is sent. */
+function submitScript(
+  link: Link,
+  command: readonly string[],
+  script: Script,
+  { deadline, answer }: { deadline: Deadline | undefined; answer: Answer },
+): void {
+  const reject = (error: unknown) => {
+    if (isErrorReply(error) && error.message.startsWith('NOSCRIPT'))
+      submit(link, withSource(command, script), deadline, answer);
+    else answer.reject(error);
+  };
+  submit(link, command, deadline, { resolve: answer.resolve, reject });
+}
+
+function submit(
+  link: Link,
+  command: readonly string[],
+  deadline: Deadline | undefined,
+  answer: Answer,
+): void {
+  if (link.submit !== undefined) link.submit(command, deadline, answer);
+  else link.send(command, deadline).then(answer.resolve, answer.reject);
 }

@@ -10,6 +10,8 @@ import { dialSocket } from './socket-connection.ts';
 export interface Link {
   /** Sends a command. Rejects with `UnsentError` if the deadline is over before it is written. */
   send(args: readonly string[], deadline?: Deadline | undefined): Promise<unknown>;
+  /** As `send`, without a promise: tells `answer` once, maybe before it returns. */
+  submit?(args: readonly string[], deadline: Deadline | undefined, answer: Answer): void;
   subscribe(channel: string, listener: MessageListener): Promise<void>;
   unsubscribe(channel: string): Promise<void>;
   /**
@@ -17,6 +19,12 @@ export interface Link {
    * possible.
    */
   destroy(): void;
+}
+
+/** Learns how a command ended. */
+export interface Answer {
+  resolve(reply: unknown): void;
+  reject(error: unknown): void;
 }
 
 /** The deadline of a request, shared by all of its commands. */

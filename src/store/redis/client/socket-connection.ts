@@ -3,10 +3,11 @@
  * was requested, and answered in order. It is never sent later or again, and the connection never
  * reconnects silently: a holder of leases has to know of all that.
  */
-import { connect, isIP, type Socket } from 'node:net';
+import { connect, isIP, type OnReadOpts, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { systemClock } from '../../../core/clock.ts';
 import type {
+  Answer,
   Attempt,
   Credentials,
   Deadline,
@@ -15,10 +16,13 @@ import type {
   MessageListener,
   UnixSocket,
 } from './link.ts';
-import { encodeCommand, type Reply, ReplyError, ReplyReader } from './wire.ts';
+import { encodeCommand, isAscii, type Reply, ReplyError, ReplyReader } from './wire.ts';
 
 /** After so much silence the system probes whether the other side is still there. */
 const KEEP_ALIVE_MS = 5_000;
+
+/** How much is read from a socket at a time. */
+const READ_BYTES = 65_536;
 
 /** Answered entries are removed from the queue in blocks of this size. */
 const MAX_ANSWERED = 1_024;
@@ -37,8 +41,7 @@ export async function dialSocket(
   attempt.signal.throwIfAborted();
   const user = await currentUser(credentials, attempt.signal);
   attempt.signal.throwIfAborted();
-  const sockets = open(at, credentials);
-  const link = new SocketConnection(sockets, (why) => attempt.onEnd(why));
+  const link = new SocketConnection(at, credentials, (why) => attempt.onEnd(why));
   await connectOrDestroy(link.destroy, attempt, async () => {
     await link.opened(credentials.tls === undefined ? 'connect' : 'secureConnect');
     await letIn(link, user);
@@ -70,18 +73,37 @@ interface Sockets {
   readonly tcp: Socket;
 }
 
-function open(at: Endpoint | UnixSocket, { tls }: Credentials): Sockets {
+/** `onBytes`: called with what arrives, valid during the call only; with its length, if shorter. */
+function open(
+  at: Endpoint | UnixSocket,
+  { tls }: Credentials,
+  onBytes: (bytes: Buffer, length?: number) => void,
+): Sockets {
+  const onread = tls === undefined ? { onread: intoOneBuffer(onBytes) } : {};
   if ('path' in at) {
-    const socket = connect(at.path);
+    const socket = connect({ path: at.path, ...onread });
     return { socket, tcp: socket };
   }
   const { host, port } = at;
-  const tcp = connect({ host, port }).setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_MS);
+  const tcp = connect({ host, port, ...onread })
+    .setNoDelay(true)
+    .setKeepAlive(true, KEEP_ALIVE_MS);
   if (tls === undefined) return { socket: tcp, tcp };
   // A certificate vouches for a name, not for the address that the name resolves to.
   const servername = isIP(host) === 0 ? { servername: host } : {};
   // Over a socket of ours, because the one that TLS would make cannot be reset.
-  return { socket: connectTls({ host, ...servername, ...tls, socket: tcp }), tcp };
+  const socket = connectTls({ host, ...servername, ...tls, socket: tcp });
+  return { socket: socket.on('data', (bytes: Buffer) => onBytes(bytes)), tcp };
+}
+
+/** Reads into the same buffer each time: a stream would make a new one, and queue it. */
+function intoOneBuffer(onBytes: (bytes: Buffer, length: number) => void): OnReadOpts {
+  const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+  const callback = (length: number) => {
+    onBytes(buffer, length);
+    return true;
+  };
+  return { buffer, callback };
 }
 
 /**
@@ -131,14 +153,9 @@ async function letIn(link: Link, { username, password, database }: Credentials):
   if (database !== undefined && database !== 0) await link.send(['SELECT', String(database)]);
 }
 
-interface Waiting {
-  resolve(reply: Reply): void;
-  reject(error: Error): void;
-}
-
 interface Unwritten {
   readonly text: string;
-  readonly waiting: Waiting;
+  readonly waiting: Answer;
   readonly deadline: Deadline | undefined;
 }
 
@@ -146,7 +163,7 @@ class SocketConnection implements Link {
   readonly #socket: Socket;
   readonly #tcp: Socket;
   readonly #onEnd: (why: string) => void;
-  readonly #waiting: Waiting[] = [];
+  readonly #waiting: Answer[] = [];
   /** How many at the front are answered. They are removed in blocks, not one by one. */
   #answered = 0;
   readonly #listeners = new Map<string, MessageListener>();
@@ -156,18 +173,18 @@ class SocketConnection implements Link {
   #isSparse = true;
   #end: Error | null = null;
 
-  constructor({ socket, tcp }: Sockets, onEnd: (why: string) => void) {
-    this.#socket = socket;
-    this.#tcp = tcp;
-    this.#onEnd = onEnd;
+  constructor(at: Endpoint | UnixSocket, credentials: Credentials, onEnd: (why: string) => void) {
     const reader = new ReplyReader((reply) => this.#receive(reply));
-    socket.on('data', (chunk: Buffer) => {
+    const { socket, tcp } = open(at, credentials, (bytes, length) => {
       try {
-        reader.feed(chunk);
+        reader.feed(bytes, length);
       } catch (error) {
         this.#abort(error as Error);
       }
     });
+    this.#socket = socket;
+    this.#tcp = tcp;
+    this.#onEnd = onEnd;
     socket.on('error', (error) => this.#ended(error));
     socket.on('close', () => this.#ended(new Error('the connection was closed')));
   }
@@ -181,15 +198,17 @@ class SocketConnection implements Link {
   }
 
   send(args: readonly string[], deadline?: Deadline): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      if (this.#end !== null) {
-        reject(new UnsentError(this.#end.message));
-        return;
-      }
-      const isFirst = this.#unwritten.length === 0;
-      this.#unwritten.push({ text: encodeCommand(args), waiting: { resolve, reject }, deadline });
-      if (isFirst) this.#schedule(args[0] === 'EVALSHA');
-    });
+    return new Promise((resolve, reject) => this.submit(args, deadline, { resolve, reject }));
+  }
+
+  submit(args: readonly string[], deadline: Deadline | undefined, waiting: Answer): void {
+    if (this.#end !== null) {
+      waiting.reject(new UnsentError(this.#end.message));
+      return;
+    }
+    const isFirst = this.#unwritten.length === 0;
+    this.#unwritten.push({ text: encodeCommand(args), waiting, deadline });
+    if (isFirst) this.#schedule(args[0] === 'EVALSHA');
   }
 
   async subscribe(channel: string, listener: MessageListener): Promise<void> {
@@ -239,21 +258,23 @@ class SocketConnection implements Link {
   #schedule(isScript: boolean): void {
     const isAlone = this.#waiting.length === this.#answered;
     // Sockets use the system's time, even under another clock.
-    if (!isAlone) systemClock.afterInput(this.#write);
-    else if (this.#isSparse && isScript) this.#write();
-    else systemClock.soon(this.#write);
+    if (!isAlone) systemClock.afterInput(this.#writeInTime);
+    else if (this.#isSparse && isScript) this.#write(false);
+    else systemClock.soon(this.#writeInTime);
   }
 
+  /** Deadlines are checked, because the event loop may have been blocked since `send`. */
+  readonly #writeInTime = (): void => this.#write(true);
+
   /**
-   * Deadlines are checked here, because the event loop may have been blocked since `send`. Commands
-   * that the system does not accept wait here: they cannot be taken back from Node.
+   * Commands that the system does not accept wait here: they cannot be taken back from Node.
    */
-  readonly #write = (): void => {
+  #write(mayBeLate: boolean): void {
     if (this.#end !== null) return;
     // With nothing left the system has accepted all data, and Node reports that soon: no need to
     // wait.
     if (this.#socket.writableNeedDrain && this.#socket.writableLength > 0) {
-      this.#socket.once('drain', this.#write);
+      this.#socket.once('drain', this.#writeInTime);
       return;
     }
     const all = this.#unwritten;
@@ -264,7 +285,7 @@ class SocketConnection implements Link {
     let isOver = false;
     for (const { text: command, waiting, deadline } of all) {
       // All commands of a request are sent, or none: ASKING alone would apply to another command.
-      if (deadline !== judged) isOver = deadline?.isOver() ?? false;
+      if (mayBeLate && deadline !== judged) isOver = deadline?.isOver() ?? false;
       judged = deadline;
       if (isOver) {
         waiting.reject(new UnsentError(TOO_LATE));
@@ -273,8 +294,9 @@ class SocketConnection implements Link {
       this.#waiting.push(waiting);
       text += command;
     }
-    if (text !== '') this.#socket.write(text);
-  };
+    // The encodings give the same bytes then, and this one needs no conversion.
+    if (text !== '') this.#socket.write(text, isAscii(text) ? 'latin1' : 'utf8');
+  }
 
   #receive(reply: Reply): void {
     if (this.#listeners.size > 0 && Array.isArray(reply) && reply[0] === 'message') {
