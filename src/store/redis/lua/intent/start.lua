@@ -126,13 +126,10 @@ while #left > 0 do
   for _, start in ipairs(left) do
     local waits = false
     for _, key in ipairs(start.keys) do waits = waits or wanted[key] end
-    local reply = not waits and find(start)
-    if waits then
-      waiting[#waiting + 1] = start
-    elseif reply then
-      start.reply = reply
-    else
-      new[#new + 1] = start
+    start.reply = not waits and find(start)
+    if not start.reply then
+      local queue = waits and waiting or new
+      queue[#queue + 1] = start
       for _, key in ipairs(start.keys) do wanted[key] = true end
     end
   end
