@@ -59,7 +59,7 @@ export const INTENT_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/intent/start.lua',
+        file: 'store/redis/lua/lib/new-session.lua',
         find: 'for n = 2, #keys do\n        add_key(id, keys[n])',
         replace: 'for n = 2, #keys do',
       },
@@ -124,7 +124,7 @@ export const INTENT_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/intent/start.lua',
+        file: 'store/redis/lua/lib/new-session.lua',
         find: "push(stream, start.id, start.priority .. ' ' .. start.entry)\n",
         replace: '',
       },

@@ -213,8 +213,8 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   async #takeSome(): Promise<boolean> {
     const { store, instanceId } = this.#rt;
     const { name, concurrency, claimMs } = this.#settings;
-    // A handler that has ended leaves its place before the store has its outcome: one request brings
-    // the outcomes, and the next one, sent with it, the actions that follow.
+    // A handler that has ended leaves its place before the store has its outcome. So the outcomes
+    // and the request for the next actions go together.
     const ended = Math.min(this.#settling, concurrency);
     const most = concurrency - this.#claims.size + ended;
     if (this.#state !== 'running' || most <= 0) return false;
