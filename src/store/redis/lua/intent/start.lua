@@ -4,7 +4,7 @@
 -- ARGV     [1] the prefix of channel names, [2] kind, then per start: id of a new session, tenant,
 --          client, body, status, priority, its entry in the stream as JSON, label, the number of
 --          keys, the keys
--- Returns  per start: {1, created ms} | {2, facts, id} if there was one | {3, facts, id} if that has
+-- Returns  per start: {1, created ms} | {2, facts, id} if there was one | {3, facts, id} if it has
 --          too many clients | {0, name} if another program's value is there
 -- Needs    lib/new-session
 local kind, starts, led, replies = ARGV[2], {}, {}, {}
