@@ -64,7 +64,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   /** Aborts when the processor has stopped. */
   readonly #stopped = new AbortController();
   #state: State = 'new';
-  /** Attempts whose handlers have ended, and whose outcomes the store does not have yet. */
+  /** Places of attempts whose handlers have ended, and whose outcomes are not stored yet. */
   #settling = 0;
   /** The last request for actions got as many as there were places: there may be more. */
   #isBusy = false;
@@ -275,7 +275,8 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
           retryPauseMs(retry, attempt.tries, this.#rt.random),
         );
     let reply: HeldReply;
-    this.#settling++;
+    const placesLeft = this.#claims.has(attempt) ? 1 : 0;
+    this.#settling += placesLeft;
     try {
       const settled = this.#settle(attempt, settlement);
       if (this.#isBusy) this.#loop.wake();
@@ -284,7 +285,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
       // The claim expires and another try follows, with the same idempotency key.
       return error;
     } finally {
-      this.#settling--;
+      this.#settling -= placesLeft;
     }
     if (reply === 'gone')
       this.#rt.events.emit('action.gone', { ...attempt.facts, fence: attempt.fence });

@@ -184,6 +184,31 @@ describe('one attempt of a Processor', () => {
     await processor.stop();
   });
 
+  it('W-13 a stuck handler that ends at last has no place to leave', async () => {
+    const started: unknown[] = [];
+    let end = (): void => {};
+    const { wf, processor, clock, one } = await working(
+      (payload) => {
+        started.push(payload);
+        return payload === 'stuck' ? new Promise<void>((resolve) => (end = resolve)) : never();
+      },
+      { concurrency: 1, claim: '1s', timeout: '500ms', tries: 1 },
+    );
+    await wf.emit('STEP', 'stuck', TO);
+    await processor.start();
+    await clock.advance(100);
+    for (const id of ['long', 'waiting']) {
+      const other = await one.holdfast.workflows.claim(id);
+      await other.emit('STEP', id, { ...TO, timeout: '1h' });
+    }
+    await clock.advance(2_000);
+    expect([started, processor.running]).toEqual([['stuck', 'long'], 1]);
+    end();
+    await clock.advance(2_000);
+    expect([started, processor.running]).toEqual([['stuck', 'long'], 1]);
+    await stopped(clock, processor);
+  });
+
   it('W-13 the result of a handler that was stuck does not count if another try has begun', async () => {
     const finish: ((value: unknown) => void)[] = [];
     const { wf, processor, clock, told } = await working(
