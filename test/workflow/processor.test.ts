@@ -190,7 +190,9 @@ describe('one attempt of a Processor', () => {
     const { wf, processor, clock, one } = await working(
       (payload) => {
         started.push(payload);
-        return payload === 'stuck' ? new Promise<void>((resolve) => (end = resolve)) : never();
+        return new Promise<void>((resolve) => {
+          if (payload === 'stuck') end = resolve;
+        });
       },
       { concurrency: 1, claim: '1s', timeout: '500ms', tries: 1 },
     );
