@@ -47,7 +47,7 @@ local at, all = 3, {}
 while at < #ARGV do
   local keys = {}
   for n = 1, tonumber(ARGV[at + 8]) do
-    keys[n] = ARGV[at + 8 + n]
+    keys[#keys + 1] = ARGV[at + 8 + n]
     all[#all + 1] = keys[n]
   end
   starts[#starts + 1] = {
