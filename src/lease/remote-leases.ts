@@ -2,8 +2,9 @@
  * Leases of holders in other programs, which reach the store through this process over HTTP.
  *
  * This process asks the store for them and keeps nothing: it renews no such lease, and any other
- * process can serve the holder's next request. So the log of a lease may come from several processes. So the holder itself counts until when it may act:
- * from the moment at which it *sent* the last request that was confirmed.
+ * process can serve the holder's next request. So the log of a lease may come from several
+ * processes, and the holder itself counts until when it may act: from the moment at which it *sent*
+ * the last request that was confirmed.
  *
  * A holder is known by its name and its fence together. Repeating a renewal or a release with both
  * is safe. Repeating an acquire grants the key again, with a new fence.
