@@ -47,6 +47,11 @@ export class ClaimSet {
     return this.#held.size;
   }
 
+  /** Whether the attempt has a place: a stuck one has none. */
+  has(attempt: Attempt): boolean {
+    return this.#held.has(attempt);
+  }
+
   /** The claim that a request sent now brings. */
   claimNow(): Deadline {
     const { sentAtMs, sentAtWallMs } = confirmationNow(this.#rt.clock);

@@ -64,6 +64,10 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   /** Aborts when the processor has stopped. */
   readonly #stopped = new AbortController();
   #state: State = 'new';
+  /** Places of attempts whose handlers have ended, and whose outcomes are not stored yet. */
+  #settling = 0;
+  /** The last request for actions got as many as there were places: there may be more. */
+  #isBusy = false;
   /** When failed actions may be tried again; each span once. */
   readonly #retries: TimerHeap<RetrySpan>;
   readonly #retrySpans = new Set<number>();
@@ -95,7 +99,7 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
     return this.#state;
   }
 
-  /** How many actions are under way here. */
+  /** How many actions are under way here: until the store has their outcomes. */
   get running(): number {
     return this.#claims.size;
   }
@@ -209,7 +213,10 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
   async #takeSome(): Promise<boolean> {
     const { store, instanceId } = this.#rt;
     const { name, concurrency, claimMs } = this.#settings;
-    const most = concurrency - this.#claims.size;
+    // A handler that has ended leaves its place before the store has its outcome. So the outcomes
+    // and the request for the next actions go together.
+    const ended = Math.min(this.#settling, concurrency);
+    const most = concurrency - this.#claims.size + ended;
     if (this.#state !== 'running' || most <= 0) return false;
     const claim = this.#claims.claimNow();
     const call = { consumer: instanceId, most, claimMs, timeoutMs: TIMEOUT_MS };
@@ -218,7 +225,8 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
       if (taken.kind === 'reserved') void this.#startOrGiveBack(taken, claim);
       else if (taken.kind !== 'replay') this.#refusal(taken);
     }
-    return all.length === most;
+    this.#isBusy = all.length === most;
+    return this.#isBusy;
   }
 
   #startOrGiveBack(taken: ReservedAction, claim: Deadline): Promise<unknown> {
@@ -267,11 +275,17 @@ export class Processor<A extends ActionDefinitions = ActionDefinitions> implemen
           retryPauseMs(retry, attempt.tries, this.#rt.random),
         );
     let reply: HeldReply;
+    const placesLeft = this.#claims.has(attempt) ? 1 : 0;
+    this.#settling += placesLeft;
     try {
-      reply = await this.#settle(attempt, settlement);
+      const settled = this.#settle(attempt, settlement);
+      if (this.#isBusy) this.#loop.wake();
+      reply = await settled;
     } catch (error) {
       // The claim expires and another try follows, with the same idempotency key.
       return error;
+    } finally {
+      this.#settling -= placesLeft;
     }
     if (reply === 'gone')
       this.#rt.events.emit('action.gone', { ...attempt.facts, fence: attempt.fence });

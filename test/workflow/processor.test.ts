@@ -184,6 +184,33 @@ describe('one attempt of a Processor', () => {
     await processor.stop();
   });
 
+  it('W-13 a stuck handler that ends at last has no place to leave', async () => {
+    const started: unknown[] = [];
+    let end = (): void => {};
+    const { wf, processor, clock, one } = await working(
+      (payload) => {
+        started.push(payload);
+        return new Promise<void>((resolve) => {
+          if (payload === 'stuck') end = resolve;
+        });
+      },
+      { concurrency: 1, claim: '1s', timeout: '500ms', tries: 1 },
+    );
+    await wf.emit('STEP', 'stuck', TO);
+    await processor.start();
+    await clock.advance(100);
+    for (const id of ['long', 'waiting']) {
+      const other = await one.holdfast.workflows.claim(id);
+      await other.emit('STEP', id, { ...TO, timeout: '1h' });
+    }
+    await clock.advance(2_000);
+    expect([started, processor.running]).toEqual([['stuck', 'long'], 1]);
+    end();
+    await clock.advance(2_000);
+    expect([started, processor.running]).toEqual([['stuck', 'long'], 1]);
+    await stopped(clock, processor);
+  });
+
   it('W-13 the result of a handler that was stuck does not count if another try has begun', async () => {
     const finish: ((value: unknown) => void)[] = [];
     const { wf, processor, clock, told } = await working(
@@ -389,12 +416,14 @@ describe('Processor', () => {
 
   it('W-05 a workflow has one action under way at a time, in the order of epochs; priority orders workflows', async () => {
     const order: unknown[] = [];
+    let running = 0;
     let most = 0;
     const { wf, processor, one, clock } = await working(
       async (payload) => {
         order.push(payload);
-        most = Math.max(most, processor.running);
+        most = Math.max(most, ++running);
         await clock.sleep(10);
+        running--;
       },
       { concurrency: 1 },
     );
@@ -407,6 +436,39 @@ describe('Processor', () => {
     expect(order).toEqual(['high 0', 'low 0', 'low 1']);
     expect(most).toBe(1);
     await processor.stop();
+  });
+
+  it('W-13 the places of handlers that have ended are filled while the store is told their outcomes', async () => {
+    const { wf, one, store, clock } = await working(() => null);
+    for (const id of ['b', 'c', 'd'])
+      await (await one.holdfast.workflows.claim(id)).emit('STEP', 1, TO);
+    await wf.emit('STEP', 1, TO);
+    const calls: string[] = [];
+    const { workflows } = store;
+    const logged = Object.assign(Object.create(workflows) as typeof workflows, {
+      take: async (...args: Parameters<typeof workflows.take>) => {
+        calls.push('take');
+        const taken = await workflows.take(...args);
+        calls.push(`took ${taken.length}`);
+        return taken;
+      },
+      settle: async (...args: Parameters<typeof workflows.settle>) => {
+        calls.push(`settle ${args[1].length}`);
+        const replies = await workflows.settle(...args);
+        calls.push('settled');
+        return replies;
+      },
+    });
+    const shown = { ...store, workflows: logged };
+    const holdfast = await open(shown, { clock, random: seededRandom(9), name: 'busy' });
+    const handlers = { STEP: () => null };
+    const processor = holdfast.processor({ name: 't', role: 'effect', handlers, concurrency: 2 });
+    await processor.start();
+    await clock.advance(100);
+    expect(calls.slice(0, 4)).toEqual(['take', 'took 2', 'settle 2', 'take']);
+    expect(calls.slice(4, 6).sort()).toEqual(['settled', 'took 2']);
+    await processor.stop();
+    await holdfast.close();
   });
 
   it('W-13 a processor that stops takes no new actions, lets handlers finish, and then asks them to stop', async () => {

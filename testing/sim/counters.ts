@@ -53,6 +53,7 @@ export const INTERESTING_STATES: readonly string[] = [
   'dead letter revived',
   // What became of intents, and of the sessions that they have started.
   'intent accepted',
+  'started together',
   'replayed',
   'replayed under another secret',
   'republished',

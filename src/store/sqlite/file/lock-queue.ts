@@ -299,8 +299,11 @@ class JobQueue {
     this.#attempts = 0;
     this.#lastFailure = '';
     if (this.#waitingFromMs === null) return;
-    const waitedMs = this.#clock.monotonicMs() - this.#waitingFromMs;
+    const nowMs = this.#clock.monotonicMs();
+    const waitedMs = nowMs - this.#waitingFromMs;
     this.#waitingFromMs = null;
+    // While this queue waited, it left the lock to the others.
+    this.#burstFromMs = nowMs;
     this.#leaveMs = Math.min(Math.max(waitedMs, MIN_LEAVE_MS), MAX_LEAVE_MS);
   }
 
