@@ -24,7 +24,7 @@ const COLLECTION = 'pool';
 const REFRESH_MS = 1_000;
 const FRESH_MS = 2_000;
 /** More than `FRESH_MS`, for clocks that run at different speeds. */
-const SETTLE_MS = 2_500;
+export const SETTLE_MS = 2_500;
 /** So that a process with more slots, which pauses for a moment, does not have to grow again. */
 const UNUSED_MS = 60_000;
 
@@ -53,6 +53,8 @@ export class PoolLimit {
   readonly #timeoutMs: number;
   #known: Known | null = null;
   #loading: Promise<void> | null = null;
+  /** Our number is stored, and the other processes have time to read it. */
+  isSettling = false;
   /** The store keeps no records: no process of it counts the slots of others. */
   #isUnavailable = false;
   /** Since when the slots beyond our own have been free; null: one was held. */
@@ -150,7 +152,9 @@ export class PoolLimit {
       } else if (revision === waitedFor) {
         if (await this.#put({ largest, usable: largest }, revision)) return;
       } else {
+        this.isSettling = true;
         await clock.sleep(SETTLE_MS);
+        this.isSettling = false;
         waitedFor = revision;
       }
     }

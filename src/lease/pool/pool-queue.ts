@@ -103,7 +103,9 @@ export class PoolQueue {
     return waiter;
   }
 
-  #noAnswer(): Error {
+  #noAnswer(): Error | Obstacle[] {
+    const { notYet } = this.#slots;
+    if (notYet !== null) return [notYet];
     return new OutcomeUnknownError({
       store: this.#rt.store.name,
       operation: 'acquire',

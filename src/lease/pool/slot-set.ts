@@ -18,7 +18,7 @@ import type { Lease } from '../lease.ts';
 import type { Leases } from '../leases.ts';
 import type { AcquireOptions } from '../options.ts';
 import { LEASE_CLASSES } from '../timings.ts';
-import { PoolLimit } from './pool-limit.ts';
+import { PoolLimit, SETTLE_MS } from './pool-limit.ts';
 
 /** Slots in one request at most. */
 export const PAGE = 256;
@@ -120,6 +120,11 @@ export class SlotSet {
   /** Null: the numbers of the other processes are known. Else it resolves when they are. */
   ready(): Promise<void> | null {
     return this.#limit?.ready() ?? null;
+  }
+
+  /** Why no slot can be granted yet; null: one can. */
+  get notYet(): Obstacle | null {
+    return this.#limit?.isSettling ? { reason: 'held', expiresInMs: SETTLE_MS } : null;
   }
 
   async read(slots = this.names): Promise<ReadReply[]> {
