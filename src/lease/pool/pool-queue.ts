@@ -13,7 +13,7 @@
  * **Standing.** In: as above, in the line of every slot at once (`wait-queue.ts`), in the order of
  * arrival. Each line asks for its first waiter, so the earliest waiter asks for every slot that is
  * freed. In a pool that is too large for that, or while slots beyond ours count, it stands in one
- * line instead (`slot-search.ts`). Out: a grant, or every line has answered without a grant → done.
+ * line instead (`search-queue.ts`). Out: a grant, or every line has answered without a grant → done.
  *
  * **Done.** In: from any phase, once: with a slot; when the signal fires; when all lines have given
  * their last answer; or some time after its end if there was no answer at all. It leaves the other
@@ -25,7 +25,7 @@ import { assert } from '../../core/assert.ts';
 import type { Clock, Timer } from '../../core/clock.ts';
 import { OutcomeUnknownError } from '../../core/errors.ts';
 import type { Runtime } from '../../store/runtime.ts';
-import type { SlotSearch } from './slot-search.ts';
+import type { SearchQueue } from './search-queue.ts';
 import {
   type Asker,
   asError,
@@ -55,12 +55,12 @@ export class PoolQueue {
   readonly #rt: Runtime;
   readonly #clock: Clock;
   readonly #slots: SlotSet;
-  readonly #search: SlotSearch;
+  readonly #search: SearchQueue;
   readonly #arriving: Waiter[] = [];
   #isAdmitting = false;
   #standing = 0;
 
-  constructor(rt: Runtime, slots: SlotSet, search: SlotSearch) {
+  constructor(rt: Runtime, slots: SlotSet, search: SearchQueue) {
     this.#rt = rt;
     this.#clock = rt.clock;
     this.#slots = slots;

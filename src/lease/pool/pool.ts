@@ -6,7 +6,7 @@
  *
  * **What a pool does not promise.** It promises no more than its leases do (`lease.ts`). A process
  * that is configured with more slots takes more: each process keeps its own number
- * (`pool-limit.ts`), and after a loss of data only once the others have stored theirs again. A call
+ * (`pool-size-record.ts`), and after a loss of data only once the others have stored theirs again. A call
  * that does not wait may overtake one that waits. Only waiters keep an order among them: strictly
  * within one process, roughly across processes.
  */
@@ -24,7 +24,7 @@ import type { LeaseClassName, TimingOptions } from '../timings.ts';
 import { checkWork, workUnder } from '../with-lease.ts';
 import { PoolFullError } from './errors.ts';
 import { PoolQueue, type WaitOutcome } from './pool-queue.ts';
-import { SlotSearch } from './slot-search.ts';
+import { SearchQueue } from './search-queue.ts';
 import { type Asker, numbered, obstaclesOf, refusalOf, SlotSet, type Taken } from './slot-set.ts';
 
 /** A call that finds no free slot has read all of them, a page at a time. */
@@ -123,7 +123,7 @@ export class Pool {
     this.#attributes = { 'holdfast.pool': name, 'holdfast.class': options.class ?? 'lease' };
     const isNumbered = typeof slots === 'number';
     this.#slots = new SlotSet(rt, leases, this.slots, { ...leaseOptions, isNumbered, prefix: key });
-    this.#queue = new PoolQueue(rt, this.#slots, new SlotSearch(rt, leases, this.#slots));
+    this.#queue = new PoolQueue(rt, this.#slots, new SearchQueue(rt, leases, this.#slots));
   }
 
   /** The key of a slot's lease, for `inspect` and `revoke` of Holdfast. */

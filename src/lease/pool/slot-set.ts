@@ -6,7 +6,7 @@
  * - A pool of one page is read in one request, and its slots are given out in their order.
  * - A larger one is read in pages, from a random slot on and in a ring, until enough free slots are
  *   found: a few slots at first, since most pools have free ones.
- * - If other processes may hold slots beyond ours (`pool-limit.ts`), all slots are counted, before
+ * - If other processes may hold slots beyond ours (`pool-size-record.ts`), all slots are counted, before
  *   the first request and again after each grant. A grant that makes more holders than this
  *   process has slots is given back. Of two processes that are granted a slot at a time, the later
  *   one counts both.
@@ -18,7 +18,7 @@ import type { Lease } from '../lease.ts';
 import type { Leases } from '../leases.ts';
 import type { AcquireOptions } from '../options.ts';
 import { LEASE_CLASSES } from '../timings.ts';
-import { PoolLimit, SETTLE_MS } from './pool-limit.ts';
+import { PoolSizeRecord, SETTLE_MS } from './pool-size-record.ts';
 
 /** Slots in one request at most. */
 export const PAGE = 256;
@@ -70,7 +70,7 @@ export class SlotSet {
   readonly #keyspace: string;
   readonly #timeoutMs: number;
   /** Null: the slots have names, and each name stands for itself. */
-  readonly #limit: PoolLimit | null;
+  readonly #limit: PoolSizeRecord | null;
   /** The slots that this process is asking for now. */
   readonly #asked = new Map<string, Promise<unknown>>();
   /** The slots that this process has released since, with no waiter to wake: likely to be free. */
@@ -93,7 +93,7 @@ export class SlotSet {
     this.#timeoutMs = leases.check(options).operationTimeoutMs;
     this.#keyspace = LEASE_CLASSES[options.class ?? 'lease'].keyspace;
     const id = this.#keyspace + prefix;
-    this.#limit = isNumbered ? new PoolLimit(rt, id, names.length, this.#timeoutMs) : null;
+    this.#limit = isNumbered ? new PoolSizeRecord(rt, id, names.length, this.#timeoutMs) : null;
   }
 
   get classOption(): Pick<AcquireOptions, 'class'> {
@@ -108,7 +108,7 @@ export class SlotSet {
     return this.#keyspace + this.keyOf(slot);
   }
 
-  /** Whether a waiter stands in the line of every slot. Else it searches (`slot-search.ts`). */
+  /** Whether a waiter stands in the line of every slot. Else it searches (`search-queue.ts`). */
   get hasLines(): boolean {
     return !this.isLarge && !this.#limit?.isExceeded;
   }
@@ -239,7 +239,7 @@ export class SlotSet {
   }
 
   /** A grant counts only if it leaves no more holders than this process has slots. */
-  async #admit(limit: PoolLimit, taken: Taken, { signal }: Asker): Promise<SlotAnswer> {
+  async #admit(limit: PoolSizeRecord, taken: Taken, { signal }: Asker): Promise<SlotAnswer> {
     try {
       await limit.ready();
       if (limit.isExceeded) {
@@ -268,7 +268,7 @@ export class SlotSet {
   }
 
   /** Throws if a slot could not be read: it may be held. */
-  async #count(limit: PoolLimit) {
+  async #count(limit: PoolSizeRecord) {
     const slots = numbered(limit.largest);
     const sentAtMs = this.#rt.clock.monotonicMs();
     const replies = await this.read(slots);
@@ -287,7 +287,7 @@ export class SlotSet {
   }
 
   /** With as many free slots as may be taken. */
-  async #countedView(limit: PoolLimit): Promise<SlotsView> {
+  async #countedView(limit: PoolSizeRecord): Promise<SlotsView> {
     const { held, firstExpiryMs, replies } = await this.#count(limit);
     const view = viewOf(this.names, replies);
     let left = this.names.length - held;

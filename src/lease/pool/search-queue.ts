@@ -51,7 +51,7 @@ interface Refused {
   readonly expiresInMs: number;
 }
 
-export class SlotSearch {
+export class SearchQueue {
   readonly #rt: Runtime;
   readonly #clock: Clock;
   readonly #leases: Pick<Leases, 'acquire'>;

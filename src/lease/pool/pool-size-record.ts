@@ -46,7 +46,7 @@ interface Moment {
   readonly wallMs: number;
 }
 
-export class PoolLimit {
+export class PoolSizeRecord {
   readonly #rt: Runtime;
   readonly #id: string;
   readonly #own: number;
