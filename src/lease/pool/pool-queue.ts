@@ -13,7 +13,8 @@
  * **Standing.** In: as above, in the line of every slot at once (`wait-queue.ts`), in the order of
  * arrival. Each line asks for its first waiter, so the earliest waiter asks for every slot that is
  * freed. In a pool that is too large for that, or while slots beyond ours count, it stands in one
- * line instead (`search-queue.ts`). Out: a grant, or every line has answered without a grant → done.
+ * line instead (`search-queue.ts`). Out: a grant, or every line has answered without a grant →
+ * done.
  *
  * **Done.** In: from any phase, once: with a slot; when the signal fires; when all lines have given
  * their last answer; or some time after its end if there was no answer at all. It leaves the other

@@ -6,9 +6,9 @@
  *
  * **What a pool does not promise.** It promises no more than its leases do (`lease.ts`). A process
  * that is configured with more slots takes more: each process keeps its own number
- * (`pool-size-record.ts`), and after a loss of data only once the others have stored theirs again. A call
- * that does not wait may overtake one that waits. Only waiters keep an order among them: strictly
- * within one process, roughly across processes.
+ * (`pool-size-record.ts`), and after a loss of data only once the others have stored theirs again.
+ * A call that does not wait may overtake one that waits. Only waiters keep an order among them:
+ * strictly within one process, roughly across processes.
  */
 import { type Duration, durationMs } from '../../core/duration.ts';
 import { type BusyReason, ConfigError, StoreQuarantinedError } from '../../core/errors.ts';

@@ -6,8 +6,8 @@
  * - A pool of one page is read in one request, and its slots are given out in their order.
  * - A larger one is read in pages, from a random slot on and in a ring, until enough free slots are
  *   found: a few slots at first, since most pools have free ones.
- * - If other processes may hold slots beyond ours (`pool-size-record.ts`), all slots are counted, before
- *   the first request and again after each grant. A grant that makes more holders than this
+ * - If other processes may hold slots beyond ours (`pool-size-record.ts`), all slots are counted,
+ *   before the first request and again after each grant. A grant that makes more holders than this
  *   process has slots is given back. Of two processes that are granted a slot at a time, the later
  *   one counts both.
  */
