@@ -139,6 +139,73 @@ describe('a waiter of a pool', () => {
   });
 });
 
+describe('the order between processes', () => {
+  /** Waiters of three processes, in the order of their arrival. */
+  async function queue(names: readonly string[]) {
+    const full = await fullPool(2);
+    const { clock, actor, served } = full;
+    const actors = [await actor(), await actor(), await actor()];
+    const pools = actors.map((each) => poolOf(each, { slots: 2 }));
+    for (const name of names) {
+      const taking = pools[Number(name[1])]?.take({ holder: name, wait: '25s' });
+      void taking?.then(() => served.push(name)).catch(() => {});
+      await clock.advance(20);
+    }
+    return { ...full, actors };
+  }
+
+  it.each([
+    ['of one waiter each is the order of arrival', ['a0', 'b1', 'c2'], ['a0', 'b1', 'c2']],
+    [
+      'lets a process whose waiter was served keep that place once in the lines of the other slots',
+      ['a0', 'b1', 'c2', 'd2', 'e0', 'f1'],
+      ['a0', 'e0', 'b1', 'f1', 'c2', 'd2'],
+    ],
+  ])('K-10 %s', async (_, names, order) => {
+    const { clock, one, b, held, served } = await queue(names);
+    for (const { lease } of held) {
+      await lease.release();
+      await clock.advance(20);
+    }
+    for (let n = 0; n < names.length; n++) {
+      const views = await b.pool.inspect();
+      const taken = views.find(({ holder }) => holder === served[n]);
+      if (taken === undefined) continue;
+      await one.holdfast.revoke(b.pool.keyOf(taken.slot), { force: true, reason: 'next' });
+      await clock.advance(20);
+    }
+    expect(served).toEqual(order);
+  });
+
+  it('B-02 K-10 passes a first waiter that is frozen within a second, and keeps the order behind it', async () => {
+    const { clock, actors, held, served } = await queue(['a0', 'b1', 'c2']);
+    if (actors[0]) actors[0].faults.hang = true;
+    await held[0]?.lease.release();
+    await clock.advance(1_000);
+    await held[1]?.lease.release();
+    await clock.advance(1_000);
+    expect(served).toEqual(['b1', 'c2']);
+  });
+
+  it('K-10 does not hold for a caller that asks before the woken waiter does; that waiter stays the first', async () => {
+    const { clock, store, actor, held, served } = await queue(['a0', 'b1']);
+    const late = poolOf(await actor(), { slots: 2 });
+    await late.pool.inspect();
+    // Each request takes a moment. The newcomer asks for the slot before it is freed.
+    around(store, 'acquire', (acquire) => async (requests, call) => {
+      if (requests.some(({ holder }) => !holder.startsWith('late'))) await clock.sleep(5);
+      return acquire(requests, call);
+    });
+    await held[0]?.lease.release();
+    expect((await late.take({ holder: 'late' })).slot).toBe('1');
+    await clock.advance(50);
+    expect(served).toEqual([]);
+    await held[1]?.lease.release();
+    await clock.advance(50);
+    expect(served).toEqual(['a0']);
+  });
+});
+
 describe('when two slots are freed at a time', () => {
   it('one waiter gets one of them, and the other is free again at once', async () => {
     const { clock, waits, free, b } = await fullPool();

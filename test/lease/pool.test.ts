@@ -41,14 +41,15 @@ describe('a caller of a pool that does not wait', () => {
     expect(results.map(slotOf)).toEqual(['left', 'middle', 'right', null, null, null]);
   });
 
-  it('sends two requests if a slot is free and one if none is, however many slots there are', async () => {
+  it('sends two requests if a slot is free and one if none is, up to 256 slots', async () => {
     const { store, calls } = countedStore(createMemoryStore());
     await using holdfast = await open(store);
     const pool = holdfast.pool('gpu', { slots: 256 });
     await Promise.all(pool.slots.slice(1).map((slot) => holdfast.acquire(pool.keyOf(slot))));
     calls.length = 0;
     expect(slotOf(await pool.acquire())).toBe('1');
-    expect(calls).toEqual(['leases.read', 'leases.acquire']);
+    // The first call of a process tells the others how many slots it has.
+    expect(calls).toEqual(['records.get', 'records.put', 'leases.read', 'leases.acquire']);
     calls.length = 0;
     expect(slotOf(await pool.acquire())).toBe(null);
     expect(calls).toEqual(['leases.read']);
@@ -263,12 +264,12 @@ const BAD_POOLS: [string, unknown, object, field: string][] = [
   ['no name', '', { slots: 1 }, 'name'],
   ['no slots', 'p', {}, 'slots'],
   ['0 slots', 'p', { slots: 0 }, 'slots'],
-  ['257 slots', 'p', { slots: 257 }, 'slots'],
+  ['10,001 slots', 'p', { slots: 10_001 }, 'slots'],
   ['half a slot', 'p', { slots: 1.5 }, 'slots'],
   ['slots as text', 'p', { slots: '4' }, 'slots'],
   ['slots of no name', 'p', { slots: [] }, 'slots'],
   ['a slot twice', 'p', { slots: ['a', 'b', 'a'] }, 'slots'],
-  ['257 names', 'p', { slots: Array.from({ length: 257 }, (_, i) => `s${i}`) }, 'slots'],
+  ['10,001 names', 'p', { slots: Array.from({ length: 10_001 }, (_, i) => `s${i}`) }, 'slots'],
   ['a slot with a newline', 'p', { slots: ['a\nb'] }, 'slots'],
   ['a slot that is a number', 'p', { slots: [1] }, 'slots'],
   ['a key that is none', 'p', { slots: 1, key: {} }, 'key'],

@@ -12,7 +12,9 @@
  *
  * **Standing.** In: as above, in the line of every slot at once (`wait-queue.ts`), in the order of
  * arrival. Each line asks for its first waiter, so the earliest waiter asks for every slot that is
- * freed. Out: a grant, or every line has answered without a grant → done.
+ * freed. In a pool that is too large for that, or while slots beyond ours count, it stands in one
+ * line instead (`search-queue.ts`). Out: a grant, or every line has answered without a grant →
+ * done.
  *
  * **Done.** In: from any phase, once: with a slot; when the signal fires; when all lines have given
  * their last answer; or some time after its end if there was no answer at all. It leaves the other
@@ -24,6 +26,7 @@ import { assert } from '../../core/assert.ts';
 import type { Clock, Timer } from '../../core/clock.ts';
 import { OutcomeUnknownError } from '../../core/errors.ts';
 import type { Runtime } from '../../store/runtime.ts';
+import type { SearchQueue } from './search-queue.ts';
 import {
   type Asker,
   asError,
@@ -53,14 +56,16 @@ export class PoolQueue {
   readonly #rt: Runtime;
   readonly #clock: Clock;
   readonly #slots: SlotSet;
+  readonly #search: SearchQueue;
   readonly #arriving: Waiter[] = [];
   #isAdmitting = false;
   #standing = 0;
 
-  constructor(rt: Runtime, slots: SlotSet) {
+  constructor(rt: Runtime, slots: SlotSet, search: SearchQueue) {
     this.#rt = rt;
     this.#clock = rt.clock;
     this.#slots = slots;
+    this.#search = search;
   }
 
   wait(asker: Asker, waitMs: number): Promise<WaitOutcome> {
@@ -99,7 +104,9 @@ export class PoolQueue {
     return waiter;
   }
 
-  #noAnswer(): Error {
+  #noAnswer(): Error | Obstacle[] {
+    const { notYet } = this.#slots;
+    if (notYet !== null) return [notYet];
     return new OutcomeUnknownError({
       store: this.#rt.store.name,
       operation: 'acquire',
@@ -125,10 +132,14 @@ export class PoolQueue {
   /** Without a read first, if this process has released enough slots. */
   async #look(together: readonly Waiter[]): Promise<void> {
     for (const waiter of together) if (waiter.phase === 'arriving') waiter.phase = 'looking';
+    const loading = this.#slots.ready();
+    // The waiters ask from the line: there each grant is checked, too.
+    if (loading !== null && !(await isFulfilled(loading))) return;
     const recalled = this.#slots.recall(together.length);
     if (recalled !== null) await this.#takeIn(recalled, together);
     const rest = together.filter(({ phase }) => phase === 'looking');
-    const view = rest.length === 0 ? null : await this.#slots.readView().catch(() => null);
+    const view =
+      rest.length === 0 ? null : await this.#slots.readView(rest.length).catch(() => null);
     if (view !== null) await this.#takeIn(view, rest);
   }
 
@@ -162,8 +173,12 @@ export class PoolQueue {
     // Each line adds a listener, and there are as many lines as slots: Node would warn of a leak at
     // eleven.
     setMaxListeners(0, leaving.signal);
-    const waitMs = Math.max(1, untilMs - this.#clock.monotonicMs());
     const inLine = { ...asker, signal: leaving.signal };
+    if (!this.#slots.hasLines) {
+      this.#find(waiter, inLine);
+      return;
+    }
+    const waitMs = Math.max(1, untilMs - this.#clock.monotonicMs());
     const obstacles: Obstacle[] = [];
     const add = (obstacle: Obstacle) => {
       obstacles.push(obstacle);
@@ -172,13 +187,41 @@ export class PoolQueue {
     for (const slot of this.#slots.names) {
       void this.#slots.acquire(slot, inLine, waitMs).then(
         (result) => {
-          if (result.ok) give(waiter, { ok: true, slot, lease: result.lease });
+          if (result.ok) give(waiter, result);
+          else if (result.isOver) this.#standOver(waiter);
           else add(result);
         },
         (error) => add(asError(error)),
       );
     }
   }
+
+  /** Slots beyond ours count since the waiter stood in line: it stands in the one line instead. */
+  #standOver(waiter: Waiter): void {
+    if (waiter.phase !== 'standing') return;
+    waiter.leaving?.abort();
+    const leaving = new AbortController();
+    waiter.leaving = leaving;
+    this.#find(waiter, { ...waiter.asker, signal: leaving.signal });
+  }
+
+  #find(waiter: Waiter, asker: Asker): void {
+    const waitMs = Math.max(1, waiter.untilMs - this.#clock.monotonicMs());
+    void this.#search.find(asker, waitMs).then(
+      (outcome) => {
+        if ('ok' in outcome) give(waiter, outcome);
+        else waiter.finish(outcome);
+      },
+      (error) => waiter.finish(asError(error)),
+    );
+  }
+}
+
+async function isFulfilled(promise: Promise<unknown>): Promise<boolean> {
+  return promise.then(
+    () => true,
+    () => false,
+  );
 }
 
 /** Hands a slot to its waiter; if the waiter is done, the slot is released for the next one. */

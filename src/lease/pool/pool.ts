@@ -4,10 +4,11 @@
  * other, every tenure of a slot has a fence for the resource behind that slot, and the holder of
  * each slot can be seen.
  *
- * **What a pool does not promise.** It promises no more than its leases do (`lease.ts`). It does
- * not check that all processes have the same number of slots: a process that is configured with
- * more takes more. A call that does not wait may overtake one that waits. Only waiters keep an
- * order among them: strictly within one process, roughly across processes.
+ * **What a pool does not promise.** It promises no more than its leases do (`lease.ts`). A process
+ * that is configured with more slots takes more: each process keeps its own number
+ * (`pool-size-record.ts`), and after a loss of data only once the others have stored theirs again.
+ * A call that does not wait may overtake one that waits. Only waiters keep an order among them:
+ * strictly within one process, roughly across processes.
  */
 import { type Duration, durationMs } from '../../core/duration.ts';
 import { type BusyReason, ConfigError, StoreQuarantinedError } from '../../core/errors.ts';
@@ -23,17 +24,19 @@ import type { LeaseClassName, TimingOptions } from '../timings.ts';
 import { checkWork, workUnder } from '../with-lease.ts';
 import { PoolFullError } from './errors.ts';
 import { PoolQueue, type WaitOutcome } from './pool-queue.ts';
-import { type Asker, refusalOf, SlotSet, type Taken } from './slot-set.ts';
+import { SearchQueue } from './search-queue.ts';
+import { type Asker, numbered, obstaclesOf, refusalOf, SlotSet, type Taken } from './slot-set.ts';
 
-/** All slots are read in one request, and every waiter asks for each of them. */
-const MAX_SLOTS = 256;
+/** A call that finds no free slot has read all of them, a page at a time. */
+const MAX_SLOTS = 10_000;
 /** How often a call that does not wait reads the slots because other calls were faster. */
 const MAX_READS = 8;
 
 export interface PoolOptions extends TimingOptions {
   /**
-   * How many slots there are, named 1, 2, 3 …, or the name of each; 1 to 256. The same in every
-   * process.
+   * How many slots there are, named 1, 2, 3 …, or the name of each; 1 to 10,000. While processes
+   * with other numbers run, a process is granted no slot that makes more holders than its own
+   * number.
    */
   slots: number | readonly string[];
   /** Which timings and quarantine apply; default `lease`. */
@@ -93,9 +96,11 @@ const KNOWN_OF_SLOT = new Set(['wait', 'signal', 'holder', 'untilReleased']);
 
 export class Pool {
   readonly name: string;
-  /** In the order in which they are given out, behind those that this process released last. */
+  /**
+   * In the order in which they are given out, behind those that this process released last; more
+   * than 256 in no order.
+   */
   readonly slots: readonly string[];
-  readonly #prefix: string;
   readonly #rt: Runtime;
   readonly #slots: SlotSet;
   readonly #queue: PoolQueue;
@@ -112,19 +117,18 @@ export class Pool {
     const { slots, key = name, ...leaseOptions } = options;
     checkKey(key);
     this.name = name;
-    this.#prefix = key;
     this.slots = namesOf(slots);
-    for (const slot of this.slots) checkKey(this.keyOf(slot), 'the key of a slot');
+    for (const slot of this.slots) checkKey(`${key}:${slot}`, 'the key of a slot');
     this.#rt = rt;
     this.#attributes = { 'holdfast.pool': name, 'holdfast.class': options.class ?? 'lease' };
-    const keys = new Map(this.slots.map((slot) => [slot, this.keyOf(slot)]));
-    this.#slots = new SlotSet(rt, leases, keys, leaseOptions);
-    this.#queue = new PoolQueue(rt, this.#slots);
+    const isNumbered = typeof slots === 'number';
+    this.#slots = new SlotSet(rt, leases, this.slots, { ...leaseOptions, isNumbered, prefix: key });
+    this.#queue = new PoolQueue(rt, this.#slots, new SearchQueue(rt, leases, this.#slots));
   }
 
   /** The key of a slot's lease, for `inspect` and `revoke` of Holdfast. */
   keyOf(slot: string): string {
-    return `${this.#prefix}:${slot}`;
+    return this.#slots.keyOf(slot);
   }
 
   /**
@@ -199,15 +203,18 @@ export class Pool {
    * now.
    */
   async #takeNow(asker: Asker): Promise<WaitOutcome> {
+    const loading = this.#slots.ready();
+    if (loading !== null) await loading;
+    asker.signal?.throwIfAborted();
     const recalled = this.#slots.recall(1);
     const taken = recalled && (await this.#slots.takeFree(recalled, asker));
     if (taken !== null) return taken;
     for (let reads = 1; ; reads++) {
-      const view = await this.#slots.readView();
+      const view = await this.#slots.readView(1);
       const isLastTry = reads === MAX_READS;
       const taken = await this.#slots.takeFree(view, asker, { isLastTry });
       if (taken !== null) return taken;
-      const obstacles = [...view.slots.values()].filter((obstacle) => obstacle !== null);
+      const obstacles = obstaclesOf(view);
       if (isLastTry || (obstacles.length === this.slots.length && !view.isOutdated))
         return obstacles;
       // Slots that other calls of this process ask for may be refused to them.
@@ -224,7 +231,7 @@ function poolError(refusal: Extract<SlotResult, { ok: false }>) {
 }
 
 function namesOf(slots: unknown): readonly string[] {
-  const names = typeof slots === 'number' ? numbered(slots) : slots;
+  const names = isCount(slots) ? numbered(slots) : slots;
   const isGood =
     Array.isArray(names) &&
     names.length >= 1 &&
@@ -240,9 +247,8 @@ function namesOf(slots: unknown): readonly string[] {
   return Object.freeze([...names]);
 }
 
-function numbered(count: number): string[] | null {
-  const isCount = Number.isInteger(count) && count >= 1 && count <= MAX_SLOTS;
-  return isCount ? Array.from({ length: count }, (_, i) => String(i + 1)) : null;
+function isCount(slots: unknown): slots is number {
+  return Number.isInteger(slots) && Number(slots) >= 1 && Number(slots) <= MAX_SLOTS;
 }
 
 /** Refuses invalid options before any I/O; returns the wait in milliseconds. */

@@ -21,7 +21,7 @@ export function addRun(program: Command, perform: Perform): void {
     .option(
       '--slots <number>',
       'hold one of this many slots instead of the key, so that this many commands run at once',
-      wholeNumber(1, 256),
+      wholeNumber(1, 10_000),
     )
     .option(
       '--once-per <duration>',
