@@ -14,11 +14,12 @@ export interface ModelAuditParts {
   readonly nowMs: () => number;
   /** The shortest bound of the world's keyspaces. */
   readonly boundMs: number;
+  readonly drift?: number | undefined;
   report(target: string, text: string): void;
 }
 
 /** Clocks of clients and of the store run this much faster or slower than true time, at most. */
-const DRIFT = 0.002;
+const USUAL_DRIFT = 0.002;
 /** A trace tells the time of each step exactly, but for the rounding of the store's clock. */
 const SLACK_MS = 2;
 /** Leases of workflows are granted and handed on by scripts of their own. */
@@ -34,8 +35,8 @@ export class ModelAudit {
 
   constructor(parts: ModelAuditParts) {
     this.#parts = parts;
-    const { boundMs } = parts;
-    this.#model = new LeaseModel({ boundMs, drift: DRIFT, slackMs: SLACK_MS });
+    const { boundMs, drift = USUAL_DRIFT } = parts;
+    this.#model = new LeaseModel({ boundMs, drift, slackMs: SLACK_MS });
   }
 
   /** How many steps were replayed. */

@@ -1,0 +1,90 @@
+/**
+ * What is promised of leases beyond that a key has one holder, in a mixed world:
+ *
+ * - **periods**: a job of `once` begins once in each period; with `retry`, again only while no end
+ *   is on record;
+ * - **holds**: no client believes in a lease for longer than its `maxHold`.
+ *
+ * A period is not promised after a loss of data, nor where the store's clock was set.
+ */
+import type { Counters } from './counters.ts';
+import type { SimProcess } from './host.ts';
+import { PHASE, type Timeline } from './timeline.ts';
+
+export interface WorkAuditParts {
+  readonly timeline: Timeline;
+  readonly counters: Counters;
+  /** Two runs of a job are never closer. */
+  readonly leastDistanceMs: number;
+  /** What a record of the store says now; null where there is none. */
+  peek(record: string): string | null;
+  report(invariant: 'periods' | 'holds', subject: string, text: string): void;
+}
+
+interface Run {
+  readonly beganMs: number;
+  isOnRecord: boolean;
+}
+
+/** A clock may be slower than true time by this share, and a timer late by so much. */
+const SLOWEST = 0.15;
+const LATE_MS = 5;
+
+export class WorkAudit {
+  readonly #parts: WorkAuditParts;
+  readonly #runs = new Map<string, Run>();
+
+  constructor(parts: WorkAuditParts) {
+    this.#parts = parts;
+  }
+
+  /** The store may have lost records, or its clock was set. */
+  excuse(): void {
+    this.#runs.clear();
+  }
+
+  /** A job begins. */
+  began(record: string, process: SimProcess, onCrash: 'skip' | 'retry'): void {
+    const { timeline, leastDistanceMs, counters } = this.#parts;
+    const { trueMs } = process;
+    const last = this.#runs.get(record);
+    const distanceMs = last === undefined ? Number.POSITIVE_INFINITY : trueMs - last.beganMs;
+    const isAgain = distanceMs < leastDistanceMs;
+    counters.add('once: began');
+    if (isAgain && last !== undefined) {
+      const after = `${Math.round(distanceMs)} ms after the last run`;
+      if (onCrash === 'skip') this.#broken(record, `${process.name} begins ${after}`);
+      else if (last.isOnRecord)
+        this.#broken(record, `${process.name} begins ${after}, whose end is on record`);
+      counters.add('once: started over');
+    }
+    this.#runs.set(record, { beganMs: timeline.nowMs, isOnRecord: false });
+  }
+
+  /** A call has said that it ran the job to its end. */
+  ran(record: string): void {
+    const run = this.#runs.get(record);
+    const found = this.#parts.peek(record);
+    // A process that lost its lease may end its job after another has begun: its end is refused.
+    if (run !== undefined && found !== null) run.isOnRecord = !found.includes('"endedAtMs":null');
+  }
+
+  /** A lease was granted just now, with a `maxHold`. */
+  endsBy(
+    storeKey: string,
+    process: SimProcess,
+    { maxHoldMs, isBelieved }: { maxHoldMs: number; isBelieved(): boolean },
+  ): void {
+    const { timeline, report } = this.#parts;
+    const check = () => {
+      if (process.isDead || process.isFrozen || !isBelieved()) return;
+      report('holds', storeKey, `${process.name} believes in it after ${maxHoldMs} ms of maxHold`);
+    };
+    const atMs = timeline.nowMs + maxHoldMs * (1 + SLOWEST) + LATE_MS;
+    timeline.at(atMs, check, PHASE.observer);
+  }
+
+  #broken(record: string, text: string): void {
+    this.#parts.report('periods', record, text);
+  }
+}
