@@ -261,6 +261,11 @@ export class LeaseRequestQueue {
     return { ttlMs: timings.ttlMs, inbox: this.#rt.instanceId, timeoutMs };
   }
 
+  /** A key that is kept is freed by its expiry, which wakes no waiter. */
+  watchKept(storeKey: string, keptForMs: number): void {
+    this.#wakeWatch.watch(storeKey, keptForMs);
+  }
+
   /** A release may wake a waiter: `WakeWatch` makes sure that the key is taken. */
   async #release(tenancies: Tenancy[], call: Call): Promise<ReleaseReply[]> {
     const replies = await this.#rt.store.leases.release(tenancies, call);

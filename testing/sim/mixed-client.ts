@@ -54,6 +54,7 @@ const WATCHED: readonly EventName[] = [
   'lease.reasserted',
   'lease.returned',
   'lease.abandoned',
+  'lease.transferred',
   'store.connected',
   'store.disconnected',
   'store.forgot',
