@@ -335,7 +335,10 @@ export class Believers {
     const isLost = this.#losses.some(
       ({ atMs }) => earlier.grantedMs < atMs && atMs < later.grantedMs,
     );
-    if (isSetBack && isLost) this.#parts.counters.add('not promised: store clock set back');
+    const isSplit = this.#splits.some(({ fromMs }) => fromMs <= later.grantedMs);
+    const isElsewhere = isSplit && earlier.server !== later.server;
+    if (isElsewhere) this.#parts.counters.add('not promised: two servers');
+    else if (isSetBack && isLost) this.#parts.counters.add('not promised: store clock set back');
     else
       this.#parts.report(
         'grants',

@@ -89,6 +89,11 @@ export class MixedNemesis {
     return this.#isSetBack;
   }
 
+  /** The name of the store has moved, and the server before still answers. */
+  get isSplit(): boolean {
+    return this.#isSplit;
+  }
+
   strike(fault: MixedFault): void {
     const { seats, counters, trace } = this.#parts;
     const seat = seats[fault.seat];

@@ -46,6 +46,10 @@ const IDLE_MOST_MS = 5_000;
 /** So long a client has been well before that counts. */
 const WELL_SINCE_MS = 2_000;
 const LOOK_EVERY_MS = 500;
+/** A waiter asks at the expiry that it saw, or after this. */
+const BACKSTOP_MS = 30_000;
+/** How the name ends under which a key is kept. */
+const KEPT = ' (kept)';
 
 export class MixedWorld {
   readonly #options: MixedOptions;
@@ -62,6 +66,8 @@ export class MixedWorld {
   readonly #episodes: readonly MixedEpisode[];
   /** Since when each key lies free while a client waits for it. */
   readonly #idleSinceMs = new Map<string, number>();
+  /** Keys that are freed by an expiry that waiters may not have seen; until when they may not. */
+  readonly #handovers = new Map<string, { untilMs: number; isAlone(): boolean }>();
   /** When the last quarantine that a client has heard of is over. */
   #grantsFromMs = 0;
   #episode = 0;
@@ -199,6 +205,33 @@ export class MixedWorld {
         this.#audit.model?.excuse(2 * this.#setting.boundMs);
     }
     this.#audit.model?.served(args, reply);
+    if (verb === 'lease/transfer' && Array.isArray(reply)) this.#handedOver(args, reply, by);
+  }
+
+  /**
+   * Where no client claims it, or the client that keeps it has died, the key is freed by its
+   * expiry: waiters wake at the one that they saw.
+   */
+  #handedOver(args: readonly string[], reply: readonly Reply[], by: SimProcess): void {
+    const count = Number(args[2]);
+    const given = args.slice(3 + count);
+    const seenMs = Math.min(this.#setting.boundMs, BACKSTOP_MS) + MARGIN_MS;
+    for (const [i, fence] of reply.entries()) {
+      const [key, successor = ''] = [args[3 + i], given[5 + 4 * i]];
+      if (typeof fence !== 'number' || key === undefined) continue;
+      const isKept = successor.endsWith(KEPT);
+      this.#counters.add(isKept ? 'kept' : 'handed over');
+      const untilMs = this.#timeline.nowMs + Number(given[0]) + seenMs;
+      this.#handovers.set(key, { untilMs, isAlone: () => !isKept || by.isDead });
+    }
+  }
+
+  /** No client is told that this key is free. */
+  #isUntold(key: string): boolean {
+    const handover = this.#handovers.get(key);
+    return (
+      handover !== undefined && this.#timeline.nowMs < handover.untilMs && handover.isAlone()
+    );
   }
 
   #seatOf(process: SimProcess): number {
@@ -267,7 +300,8 @@ export class MixedWorld {
       const waiter = this.#seats.find(
         (seat, number) => !this.#setting.clients[number]?.isMisfit && this.#isWell(seat, key),
       );
-      if (nowMs < fromMs || this.#nemesis.isSetBack || waiter === undefined || !this.#isFree(key)) {
+      const isTold = !this.#nemesis.isSplit && !this.#nemesis.isSetBack && !this.#isUntold(key);
+      if (nowMs < fromMs || !isTold || waiter === undefined || !this.#isFree(key)) {
         this.#idleSinceMs.delete(key);
         continue;
       }

@@ -45,6 +45,8 @@ export class ModelAudit {
   }
 
   take(event: ModelEvent): void {
+    // One request may have such keys beside others.
+    if ('key' in event && event.key.includes(UNSEEN)) return;
     const refusal = this.#model.take(event);
     if (refusal === null || this.#parts.nowMs() <= this.#excusedUntilMs) return;
     const { rule, key, text } = refusal;
@@ -71,7 +73,6 @@ export class ModelAudit {
     if (!isBelief && !ENDED.includes(name)) return;
     const { leaseClass, key: own, holder, fence, remainingMs = 0 } = facts as HeardFacts;
     const key = keysOf(prefix).lease(LEASE_CLASSES[leaseClass].keyspace + own);
-    if (key.includes(UNSEEN)) return;
     const step = { atMs: this.#parts.nowMs(), key, client: holder, fence };
     if (!isBelief) this.take({ ...step, what: 'ended' });
     else {
@@ -92,7 +93,7 @@ export class ModelAudit {
     const verb = verbOf(args);
     const count = Number(args[2]);
     const keys = args.slice(3, 3 + count);
-    if (!Array.isArray(reply) || keys.some((key) => key.includes(UNSEEN))) return;
+    if (!Array.isArray(reply)) return;
     const given = args.slice(3 + count);
     if (verb === 'lease/acquire') this.#acquired(keys.slice(1), given, reply, false);
     else if (verb === 'lease/claim') this.#acquired(keys.slice(1), given, reply, true);
