@@ -150,14 +150,14 @@ export const MIXED_BUGS = [
     ],
   },
   {
-    name: 'leader until told otherwise',
-    about: 'a leader counts as one until its signal has fired, though its lease is over before',
+    name: 'leader until it has released',
+    about: 'a leader counts as one until its release is answered, and the next one leads before that',
     worlds,
     patches: [
       {
         file: 'lease/election.js',
         find: "return this.#state === 'leading' && this.#lease?.isHeld() === true;",
-        replace: "return this.#state === 'leading';",
+        replace: "return this.#state === 'leading' || this.#state === 'stepping down';",
       },
     ],
   },

@@ -1,8 +1,9 @@
 /**
  * What is promised of leases beyond that a key has one holder, in a mixed world:
  *
- * - **periods**: a job of `once` begins once in each period; with `retry`, again only while no end
- *   is on record;
+ * - **periods**: with `skip`, two runs of a job of `once` are never close. With `retry`, a run may
+ *   start over late in its period, so the next one may be close; but no period that the store knows
+ *   begins again once its end is on record;
  * - **holds**: no client believes in a lease for longer than its `maxHold`.
  *
  * A period is not promised after a loss of data, nor where the store's clock was set.
@@ -23,6 +24,8 @@ export interface WorkAuditParts {
 
 interface Run {
   readonly beganMs: number;
+  /** By the record that the run has written. */
+  readonly period: string;
   isOnRecord: boolean;
 }
 
@@ -49,16 +52,16 @@ export class WorkAudit {
     const { trueMs } = process;
     const last = this.#runs.get(record);
     const distanceMs = last === undefined ? Number.POSITIVE_INFINITY : trueMs - last.beganMs;
-    const isAgain = distanceMs < leastDistanceMs;
+    const period = periodOf(this.#parts.peek(record));
+    const isSame = last !== undefined && period !== '' && period === last.period;
+    const after = `${Math.round(distanceMs)} ms after the last run`;
     counters.add('once: began');
-    if (isAgain && last !== undefined) {
-      const after = `${Math.round(distanceMs)} ms after the last run`;
-      if (onCrash === 'skip') this.#broken(record, `${process.name} begins ${after}`);
-      else if (last.isOnRecord)
-        this.#broken(record, `${process.name} begins ${after}, whose end is on record`);
-      counters.add('once: started over');
-    }
-    this.#runs.set(record, { beganMs: timeline.nowMs, isOnRecord: false });
+    if (isSame) counters.add('once: started over');
+    if (onCrash === 'skip' && (isSame || distanceMs < leastDistanceMs))
+      this.#broken(record, `${process.name} begins ${after}`);
+    if (onCrash === 'retry' && isSame && last.isOnRecord)
+      this.#broken(record, `${process.name} begins ${after}, whose end is on record`);
+    this.#runs.set(record, { beganMs: timeline.nowMs, period, isOnRecord: false });
   }
 
   /** A call has said that it ran the job to its end. */
@@ -66,7 +69,8 @@ export class WorkAudit {
     const run = this.#runs.get(record);
     const found = this.#parts.peek(record);
     // A process that lost its lease may end its job after another has begun: its end is refused.
-    if (run !== undefined && found !== null) run.isOnRecord = !found.includes('"endedAtMs":null');
+    if (run === undefined || found === null || periodOf(found) !== run.period) return;
+    run.isOnRecord = !found.includes('"endedAtMs":null');
   }
 
   /** A lease was granted just now, with a `maxHold`. */
@@ -87,4 +91,9 @@ export class WorkAudit {
   #broken(record: string, text: string): void {
     this.#parts.report('periods', record, text);
   }
+}
+
+/** Which period a record of the store is about. */
+function periodOf(record: string | null): string {
+  return /"periodAtMs":(\d+)/.exec(record ?? '')?.[1] ?? '';
 }

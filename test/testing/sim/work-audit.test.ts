@@ -11,7 +11,7 @@ function world() {
   const timeline = new Timeline();
   const process = new SimProcess(new SimHost(timeline), 'p', seededRandom(1));
   const found: string[] = [];
-  const store = { record: '{"endedAtMs":5}' };
+  const store = { record: '{"periodAtMs":1,"endedAtMs":5}' };
   const audit = new WorkAudit({
     timeline,
     counters: new Counters(),
@@ -24,12 +24,14 @@ function world() {
 
 describe('the auditor of what leases are for', () => {
   it('B-09 reports a second run in one period, and none in the next', async () => {
-    const { audit, timeline, process, found } = world();
+    const { audit, timeline, process, found, store } = world();
     audit.began('once:k', process, 'skip');
     await timeline.run(LEAST_MS);
+    store.record = '{"periodAtMs":2}';
     audit.began('once:k', process, 'skip');
     expect(found).toEqual([]);
     await timeline.run(LEAST_MS + 10);
+    store.record = '{"periodAtMs":3}';
     audit.began('once:k', process, 'skip');
     expect(found).toEqual(['periods']);
   });
@@ -38,12 +40,15 @@ describe('the auditor of what leases are for', () => {
     const { audit, process, found, store } = world();
     audit.began('once:k', process, 'retry');
     audit.began('once:k', process, 'retry');
-    store.record = '{"endedAtMs":null}';
+    store.record = '{"periodAtMs":1,"endedAtMs":null}';
     audit.ran('once:k');
     audit.began('once:k', process, 'retry');
     expect(found).toEqual([]);
-    store.record = '{"endedAtMs":7}';
+    store.record = '{"periodAtMs":1,"endedAtMs":7}';
     audit.ran('once:k');
+    audit.began('once:k', process, 'retry');
+    expect(found).toEqual(['periods']);
+    store.record = '{"periodAtMs":2}';
     audit.began('once:k', process, 'retry');
     expect(found).toEqual(['periods']);
   });
