@@ -41,8 +41,7 @@ export class Corpus {
     // A gain can only become less: the first one that is current and not less than the next wins.
     const fit = this.#worlds.filter(({ options }) => isFit(options));
     const left = fit.map((world) => ({ world, gain: world.reached.length }));
-    const isBefore = (a, b) =>
-      b.gain - a.gain || a.world.options.seed - b.world.options.seed;
+    const isBefore = (a, b) => b.gain - a.gain || a.world.options.seed - b.world.options.seed;
     const kept = [];
     left.sort(isBefore);
     while (kept.length < most && left.length > 0) {

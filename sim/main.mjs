@@ -151,7 +151,10 @@ function saveCorpus() {
   const broken = new Set(failures.map(({ options }) => options.seed));
   const isUsual = ({ seed, hours: each }) => each === MIXED_WORLD && !broken.has(seed);
   const seeds = corpus.kept(isUsual).map(({ seed }) => seed);
-  const rows = seeds.reduce((text, seed, i) => `${text}${i % 12 === 0 ? '\n    ' : ' '}${seed},`, '');
+  const rows = seeds.reduce(
+    (text, seed, i) => `${text}${i % 12 === 0 ? '\n    ' : ' '}${seed},`,
+    '',
+  );
   const list = `[${rows.slice(0, -1)}\n  ]`;
   writeFileSync(CORPUS, `{\n  "hours": ${MIXED_WORLD},\n  "seeds": ${list}\n}\n`);
 }
@@ -201,7 +204,14 @@ function report() {
   if (flags.json) {
     const broken = failures.map(({ options, violation }) => ({ options, violation }));
     console.log(
-      JSON.stringify({ ...facts, broken, counts: Object.fromEntries(counts), missed, pairs, statePairs }),
+      JSON.stringify({
+        ...facts,
+        broken,
+        counts: Object.fromEntries(counts),
+        missed,
+        pairs,
+        statePairs,
+      }),
     );
     return;
   }
@@ -224,13 +234,17 @@ function showPairs(pairs) {
   const partly = pairs.filter(({ missing }) => missing.length > 0);
   const titles = partly.map(({ a, b }) => `${a} × ${b}`);
   const width = Math.max(0, ...titles.map(({ length }) => length));
-  console.log('\n  pairs of drawn values that took effect in one world, of those that can, where some are missing');
+  console.log(
+    '\n  pairs of drawn values that took effect in one world, of those that can, where some are missing',
+  );
   for (const [i, { possible, missing }] of partly.entries())
     console.log(`  ${titles[i].padEnd(width)}  ${possible - missing.length} of ${possible}`);
   const all = pairs.flatMap(({ missing }) => missing);
   const total = pairs.reduce((sum, { possible }) => sum + possible, 0);
   console.log(`\n  ${total - all.length} of ${total} pairs were reached.`);
   const states = MIXED_STATES.length;
-  console.log(`  ${corpus.statePairs} of ${(states * (states - 1)) / 2} pairs of interesting states were in one world.`);
+  console.log(
+    `  ${corpus.statePairs} of ${(states * (states - 1)) / 2} pairs of interesting states were in one world.`,
+  );
   for (const name of all) console.log(`  Never reached: ${name}.`);
 }

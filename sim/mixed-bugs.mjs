@@ -151,7 +151,8 @@ export const MIXED_BUGS = [
   },
   {
     name: 'leader until it has released',
-    about: 'a leader counts as one until its release is answered, and the next one leads before that',
+    about:
+      'a leader counts as one until its release is answered, and the next one leads before that',
     worlds,
     patches: [
       {

@@ -157,7 +157,8 @@ export class MixedClient implements Occupant {
     const [found] = (await this.#store?.leases.read([name], { timeoutMs: 5_000 })) ?? [];
     if (found?.kind !== 'held' || this.#holdfast === null) return;
     const { holder, fence } = found;
-    if (force) believers.revokesByForce({ storeKey: this.#storeKeyOf({ ...job, key }), holder, fence });
+    if (force)
+      believers.revokesByForce({ storeKey: this.#storeKeyOf({ ...job, key }), holder, fence });
     counters.add(force ? 'revoked by force' : 'revoked');
     const how = { reason: 'simulated', force, class: job.leaseClass, fence };
     await this.#holdfast.revoke(key, how);

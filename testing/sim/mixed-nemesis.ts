@@ -1,4 +1,6 @@
 /** Makes things go wrong in a mixed world as planned, and right again. */
+
+import type { Random } from '../../src/core/random.ts';
 import type { Address } from './address.ts';
 import type { Believers } from './believers.ts';
 import type { Counters } from './counters.ts';
@@ -7,7 +9,6 @@ import type { Machine } from './machine.ts';
 import type { MixedClient } from './mixed-client.ts';
 import type { MixedFault, MixedKind } from './mixed-faults.ts';
 import type { MixedSetting } from './mixed-setting.ts';
-import type { Random } from '../../src/core/random.ts';
 import { type Seat as AnySeat, trap } from './seat.ts';
 import { PHASE, type Timeline } from './timeline.ts';
 import type { Trace } from './trace.ts';
@@ -315,7 +316,13 @@ export class MixedNemesis {
   #failBack(): void {
     const { address } = this.#parts;
     const { sinceMs, isOtherUsed } = address;
+    const isLossless = isOtherUsed && !this.#parts.believers.hasChangedSince(sinceMs);
     address.move();
+    // The server that is left has granted and renewed nothing: the other one lacks nothing.
+    if (isLossless) {
+      this.#parts.counters.add('failback without a loss');
+      return;
+    }
     this.#lost('failback', isOtherUsed ? 'returned' : 'emptied', sinceMs);
   }
 

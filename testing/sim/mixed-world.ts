@@ -22,8 +22,8 @@ import { countPairs } from './pairs.ts';
 import { mixed, Seat } from './seat.ts';
 import { PHASE, Timeline } from './timeline.ts';
 import { Trace } from './trace.ts';
-import type { WorldReport } from './world.ts';
 import { WorkAudit } from './work-audit.ts';
+import type { WorldReport } from './world.ts';
 import { runWorld, Stop } from './world-run.ts';
 
 export interface MixedOptions {
@@ -193,6 +193,7 @@ export class MixedWorld {
     const verb = verbOf(args);
     this.#trace.mix(verb);
     this.#believers.served(by, server);
+    if (verb.startsWith('lease/') && verb !== 'lease/read') this.#believers.changed();
     if (reply instanceof ReplyError) this.#counters.add(`answered: ${reply.message.split(' ', 1)}`);
     else if (verb === 'server/examine' && !isRefusal(reply)) {
       this.#counters.add('examined');
@@ -229,9 +230,7 @@ export class MixedWorld {
   /** No client is told that this key is free. */
   #isUntold(key: string): boolean {
     const handover = this.#handovers.get(key);
-    return (
-      handover !== undefined && this.#timeline.nowMs < handover.untilMs && handover.isAlone()
-    );
+    return handover !== undefined && this.#timeline.nowMs < handover.untilMs && handover.isAlone();
   }
 
   #seatOf(process: SimProcess): number {

@@ -29,8 +29,7 @@ interface Run {
   isOnRecord: boolean;
 }
 
-/** A clock may be slower than true time by this share, and a timer late by so much. */
-const SLOWEST = 0.15;
+/** A timer may be late by so much. */
 const LATE_MS = 5;
 
 export class WorkAudit {
@@ -80,12 +79,24 @@ export class WorkAudit {
     { maxHoldMs, isBelieved }: { maxHoldMs: number; isBelieved(): boolean },
   ): void {
     const { timeline, report } = this.#parts;
+    const { host } = process;
+    // By the clock that its code has: it may drift, and stands still while the machine sleeps.
+    const overMs = host.monotonicMs(timeline.nowMs) + maxHoldMs + LATE_MS;
     const check = () => {
-      if (process.isDead || process.isFrozen || !isBelieved()) return;
-      report('holds', storeKey, `${process.name} believes in it after ${maxHoldMs} ms of maxHold`);
+      if (process.isDead || !isBelieved()) return;
+      if (host.monotonicMs(timeline.nowMs) < overMs || process.isFrozen) checkLater();
+      else
+        report(
+          'holds',
+          storeKey,
+          `${process.name} believes in it after ${maxHoldMs} ms of maxHold`,
+        );
     };
-    const atMs = timeline.nowMs + maxHoldMs * (1 + SLOWEST) + LATE_MS;
-    timeline.at(atMs, check, PHASE.observer);
+    const checkLater = () => {
+      const atMs = Math.max(host.trueMs(overMs), timeline.nowMs + LATE_MS);
+      timeline.at(atMs, check, PHASE.observer);
+    };
+    checkLater();
   }
 
   #broken(record: string, text: string): void {
