@@ -249,6 +249,7 @@ export class MixedNemesis {
     address.other.redis.promoteAsReplicaOf(address.machine.redis);
     address.moveName();
     this.#isSplit = true;
+    this.#parts.work.isSplit = true;
     this.#lost('name moved', 'noticeable');
     const endSplit = believers.split(forMs);
     for (const [number, { path }] of seats.entries())
@@ -258,19 +259,22 @@ export class MixedNemesis {
     counters.add('two servers answered');
     this.#later(forMs, () => {
       this.#isSplit = false;
+      this.#parts.work.isSplit = false;
       address.leave();
       endSplit();
       this.#lost('old server ended', 'noticeable');
     });
   }
 
-  /** A clock's rate changes, within what every guard covers or beyond it; no frozen clock is read. */
+  /** A clock runs faster or slower, within what every guard covers or beyond it. */
   #changeRate({ host, process }: Seat, size: number): void {
     const { setting, drift, random, counters } = this.#parts;
     if (process?.isFrozen) return;
     counters.add('clock rate changed');
-    const within = 1 + (size - 0.5) * 2 * drift;
-    if (setting.draw['clock rates'] !== 'beyond the guard') return host.setRate(within);
+    if (setting.draw['clock rates'] !== 'beyond the guard') {
+      host.setRate(1 + (size - 0.5) * 2 * drift);
+      return;
+    }
     const [least, most] = BEYOND;
     host.setRate(1 - least - random.next() * (most - least));
     counters.add('clock rate changed beyond the guard');

@@ -35,7 +35,7 @@ export interface MixedOptions {
 const HOUR_MS = 3_600_000;
 /** Clocks run this much faster or slower at most. */
 const DRIFT = 0.001;
-/** Where their rate changes, it does by this much; a guard of a hundredth is enough for two such. */
+/** Where their rate changes, it does by this much: a guard of a hundredth is enough for two. */
 const CHANGING_DRIFT = 0.0045;
 /** Of the time between two runs of a job, in bounds: its tolerance, and a lease. */
 const BETWEEN_RUNS = 0.55;
@@ -344,7 +344,7 @@ export class MixedWorld {
     if (of === 'frozen waiters') return draw[of] === 'none' || has(`waiters frozen: ${draw[of]}`);
     if (of === 'operator')
       return draw[of] === 'none' || has(draw[of] === 'revokes' ? 'revoked' : 'revoked by force');
-    const sign = SIGNS[draw[of]];
+    const sign = SIGNS[draw[of]] ?? SIGNS[`${of} = ${draw[of]}`];
     return sign === undefined || sign.every(has);
   }
 
@@ -364,7 +364,7 @@ const SIGNS: { readonly [value: string]: readonly string[] } = {
   elections: ['granted for: elections'],
   once: ['once: ran'],
   transfers: ['transfer claimed'],
-  drawn: ['held for maxHold'],
+  'max hold = drawn': ['held for maxHold'],
   'after a release': ['kept after a release'],
   drifting: ['clock rate changed'],
   'beyond the guard': ['clock rate changed beyond the guard'],

@@ -6,7 +6,8 @@
  *   begins again once its end is on record;
  * - **holds**: no client believes in a lease for longer than its `maxHold`.
  *
- * A period is not promised after a loss of data, nor where the store's clock was set.
+ * A period is not promised after a loss of data, nor where the store's clock was set, nor while two
+ * servers answer.
  */
 import type { Counters } from './counters.ts';
 import type { SimProcess } from './host.ts';
@@ -34,6 +35,8 @@ const LATE_MS = 5;
 
 export class WorkAudit {
   readonly #parts: WorkAuditParts;
+  /** Two servers answer, each with records of its own: no period is promised. */
+  isSplit = false;
   readonly #runs = new Map<string, Run>();
 
   constructor(parts: WorkAuditParts) {
@@ -55,6 +58,7 @@ export class WorkAudit {
     const isSame = last !== undefined && period !== '' && period === last.period;
     const after = `${Math.round(distanceMs)} ms after the last run`;
     counters.add('once: began');
+    if (this.isSplit) return;
     if (isSame) counters.add('once: started over');
     if (onCrash === 'skip' && (isSame || distanceMs < leastDistanceMs))
       this.#broken(record, `${process.name} begins ${after}`);
