@@ -111,7 +111,6 @@ export class Believers {
   readonly #splits: { readonly fromMs: number; untilMs: number }[] = [];
   readonly #examinedMs = new Map<SimProcess, number[]>();
   readonly #losses: Loss[] = [];
-  #changedMs = Number.NEGATIVE_INFINITY;
   readonly #steps: { readonly atMs: number; readonly ms: number }[] = [];
   readonly #forced: Pick<Belief, 'storeKey' | 'holder' | 'fence'>[] = [];
   readonly #counted = new WeakMap<Granted, Set<Granted>>();
@@ -130,16 +129,6 @@ export class Believers {
   served(process: SimProcess, server: unknown): void {
     const times = this.#servedMs.get(process) ?? new Map<unknown, number>();
     this.#servedMs.set(process, times.set(server, this.#parts.nowMs()));
-  }
-
-  /** A server has carried out something that may change leases. */
-  changed(): void {
-    this.#changedMs = this.#parts.nowMs();
-  }
-
-  /** Whether any lease may have changed since then. */
-  hasChangedSince(ms: number): boolean {
-    return this.#changedMs >= ms;
   }
 
   /** From now on, for so long at most, two servers answer; what this gives ends that. */

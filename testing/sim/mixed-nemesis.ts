@@ -74,6 +74,7 @@ export class MixedNemesis {
   #disturbedMs = 0;
   #isSetBack = false;
   #isSplit = false;
+  #isAway = false;
 
   constructor(parts: MixedNemesisParts) {
     this.#parts = parts;
@@ -312,6 +313,7 @@ export class MixedNemesis {
     if (!isBlank) address.other.redis.promoteAsReplicaOf(address.machine.redis);
     this.#cures.later(size * LOSS_MOST_MS, () => {
       address.move();
+      this.#isAway = true;
       this.#disturb();
       this.#lost('failover to the other', isBlank ? 'emptied' : 'noticeable');
     });
@@ -320,13 +322,10 @@ export class MixedNemesis {
   #failBack(): void {
     const { address } = this.#parts;
     const { sinceMs, isOtherUsed } = address;
-    const isLossless = isOtherUsed && !this.#parts.believers.hasChangedSince(sinceMs);
+    // The address has not moved yet: there is nothing to move back from.
+    if (!this.#isAway) return;
+    this.#isAway = false;
     address.move();
-    // The server that is left has granted and renewed nothing: the other one lacks nothing.
-    if (isLossless) {
-      this.#parts.counters.add('failback without a loss');
-      return;
-    }
     this.#lost('failback', isOtherUsed ? 'returned' : 'emptied', sinceMs);
   }
 

@@ -193,7 +193,6 @@ export class MixedWorld {
     const verb = verbOf(args);
     this.#trace.mix(verb);
     this.#believers.served(by, server);
-    if (verb.startsWith('lease/') && verb !== 'lease/read') this.#believers.changed();
     if (reply instanceof ReplyError) this.#counters.add(`answered: ${reply.message.split(' ', 1)}`);
     else if (verb === 'server/examine' && !isRefusal(reply)) {
       this.#counters.add('examined');
