@@ -12,10 +12,12 @@ import {
   tell,
   withFound,
 } from '../dist/testing/sim/index.js';
+import { Corpus, featuresOf, MOST_SEEDS } from './corpus.mjs';
 import { readFlags } from './flags.mjs';
 import { runWorlds } from './pool.mjs';
 
 const REGRESSIONS = new URL('regressions.json', import.meta.url);
+const CORPUS = new URL('corpus.json', import.meta.url);
 const HOUR_MS = 3_600_000;
 /** How often a terminal, or a file, is told how far it is. */
 const PROGRESS_EVERY_MS = 1_000;
@@ -44,7 +46,8 @@ Runs the production classes in simulated worlds where things go wrong, and check
   --instances <n>, --targets <n>, --ttl <ms>, --workflows <n>, --intents <n>
                    the same in every world, which is then a fleet; default: as its seed says
   --runs           every target has a long-lived task, in place of polls
-  --no-save        do not keep what broke a promise in sim/regressions.json
+  --no-save        do not keep what broke a promise in sim/regressions.json, nor the seeds of mixed worlds that reached
+                   something new in sim/corpus.json, which has ${MOST_SEEDS} at most and is run first
   --json           nothing but the result on stdout, as JSON
   --help           this
 
@@ -87,6 +90,8 @@ const hasFleets = kind === 'fleet' || kind === 'both';
 const isMixed = kind === 'mixed' || kind === 'both';
 
 const known = JSON.parse(readFileSync(REGRESSIONS, 'utf8'));
+const kept = isMixed ? JSON.parse(readFileSync(CORPUS, 'utf8')) : { seeds: [] };
+const corpus = new Corpus();
 const counts = new Map();
 const failures = [];
 let worlds = 0;
@@ -94,9 +99,12 @@ let simulatedMs = 0;
 const startMs = performance.now();
 const secondsSince = () => (performance.now() - startMs) / 1_000;
 
-/** First what broke a promise before, then new worlds for as many hours as are wanted. */
+/**
+ * First what broke a promise before, then what reached the most, then new worlds for as many hours as are wanted.
+ */
 function* plan() {
   for (const { options } of known) yield options;
+  for (const seed of kept.seeds) yield { seed, hours: kept.hours, kind: 'mixed' };
   const each = kind === 'both' ? hours / 2 : hours;
   if (hasFleets) yield* worldsOf({ world: flags.world ?? 1, hours: each, options: shape });
   const options = { kind: isMixed ? 'mixed' : kind };
@@ -113,6 +121,9 @@ function onReport(report) {
   if (report.crash !== undefined) throw new Error(report.crash);
   worlds++;
   simulatedMs += report.simulatedMs;
+  const { options } = report;
+  if (options.kind === 'mixed' && options.episodes === undefined)
+    corpus.add(options, featuresOf(report.counts));
   for (const [name, count] of report.counts) counts.set(name, (counts.get(name) ?? 0) + count);
   if (report.violation === null) return;
   failures.push(report);
@@ -129,9 +140,23 @@ function commit() {
 
 /** What broke a promise is run first from now on. */
 function save() {
+  if (isMixed) saveCorpus();
   if (failures.length === 0) return;
   const all = withFound(known, failures, commit());
   writeFileSync(REGRESSIONS, `${JSON.stringify(all, null, 2)}\n`);
+}
+
+/** Worlds of the usual length only: others would take the time that is meant for new ones. */
+function saveCorpus() {
+  const broken = new Set(failures.map(({ options }) => options.seed));
+  const isUsual = ({ seed, hours: each }) => each === MIXED_WORLD && !broken.has(seed);
+  const seeds = corpus.kept(isUsual).map(({ seed }) => seed);
+  const rows = seeds.reduce(
+    (text, seed, i) => `${text}${i % 12 === 0 ? '\n    ' : ' '}${seed},`,
+    '',
+  );
+  const list = `[${rows.slice(0, -1)}\n  ]`;
+  writeFileSync(CORPUS, `{\n  "hours": ${MIXED_WORLD},\n  "seeds": ${list}\n}\n`);
 }
 
 const worldsToCome = plan();
@@ -168,6 +193,7 @@ function report() {
   ];
   const missed = states.filter((name) => !counts.get(name));
   const pairs = isMixed ? pairCoverage(counts) : [];
+  const { statePairs } = corpus;
   const facts = {
     seed: firstSeed,
     worlds,
@@ -178,7 +204,14 @@ function report() {
   if (flags.json) {
     const broken = failures.map(({ options, violation }) => ({ options, violation }));
     console.log(
-      JSON.stringify({ ...facts, broken, counts: Object.fromEntries(counts), missed, pairs }),
+      JSON.stringify({
+        ...facts,
+        broken,
+        counts: Object.fromEntries(counts),
+        missed,
+        pairs,
+        statePairs,
+      }),
     );
     return;
   }
@@ -196,15 +229,22 @@ function report() {
     console.log(`Never reached, so nothing is proven about: ${missed.join(', ')}.`);
 }
 
-/** For each two drawn dimensions, how many pairs of their values were reached; those that were not, by name. */
+/** For each two drawn dimensions of which pairs are missing, how many were reached; those that were not, by name. */
 function showPairs(pairs) {
-  const titles = pairs.map(({ a, b }) => `${a} × ${b}`);
-  const width = Math.max(...titles.map(({ length }) => length));
-  console.log('\n  pairs of drawn values that took effect in one world, of those that can');
-  for (const [i, { possible, missing }] of pairs.entries())
+  const partly = pairs.filter(({ missing }) => missing.length > 0);
+  const titles = partly.map(({ a, b }) => `${a} × ${b}`);
+  const width = Math.max(0, ...titles.map(({ length }) => length));
+  console.log(
+    '\n  pairs of drawn values that took effect in one world, of those that can, where some are missing',
+  );
+  for (const [i, { possible, missing }] of partly.entries())
     console.log(`  ${titles[i].padEnd(width)}  ${possible - missing.length} of ${possible}`);
   const all = pairs.flatMap(({ missing }) => missing);
   const total = pairs.reduce((sum, { possible }) => sum + possible, 0);
   console.log(`\n  ${total - all.length} of ${total} pairs were reached.`);
+  const states = MIXED_STATES.length;
+  console.log(
+    `  ${corpus.statePairs} of ${(states * (states - 1)) / 2} pairs of interesting states were in one world.`,
+  );
   for (const name of all) console.log(`  Never reached: ${name}.`);
 }

@@ -137,4 +137,114 @@ export const MIXED_BUGS = [
       },
     ],
   },
+  {
+    name: 'pool with one slot more',
+    about: 'a pool counts its slots from none, and so has one more than it was asked for',
+    worlds,
+    patches: [
+      {
+        file: 'lease/pool/pool.js',
+        find: "typeof slots === 'number' ? numbered(slots) : slots;",
+        replace: "typeof slots === 'number' ? numbered(slots + 1) : slots;",
+      },
+    ],
+  },
+  {
+    name: 'leader until it has released',
+    about:
+      'a leader counts as one until its release is answered, and the next one leads before that',
+    worlds,
+    patches: [
+      {
+        file: 'lease/election.js',
+        find: "return this.#state === 'leading' && this.#lease?.isHeld() === true;",
+        replace: "return this.#state === 'leading' || this.#state === 'stepping down';",
+      },
+    ],
+  },
+  {
+    name: 'job that begins unrecorded',
+    about: 'the start of a job is not on record: after a crash its period has another run',
+    worlds,
+    patches: [
+      {
+        file: 'lease/once.js',
+        find: 'const later = await recordStart(rt, job, lease, run);',
+        replace: 'const later = null; void recordStart;',
+      },
+    ],
+  },
+  {
+    name: 'transfer without a fence',
+    about: 'a transfer that is carried out twice hands over the next lease of its holder, too',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/lease/transfer.lua',
+        find: ' or (recorded and digits(recorded) ~= fence)',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'maxHold from the last renewal',
+    about: 'each renewal begins maxHold anew',
+    worlds,
+    patches: [
+      {
+        file: 'lease/tenure.js',
+        find: 'return this.acquiredAtMs + (this.policy.maxHoldMs ?? Number.POSITIVE_INFINITY);',
+        replace:
+          'return this.#rt.clock.monotonicMs() + (this.policy.maxHoldMs ?? Number.POSITIVE_INFINITY);',
+      },
+    ],
+  },
+  {
+    name: 'kept key that is not told of',
+    about: 'no waiter is woken when the time of keepFor is over',
+    worlds,
+    patches: [
+      {
+        file: 'lease/release.js',
+        find: 'this.#requests.watchKept(tenure.storeKey, keptForMs);',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'guard of a quarter',
+    about: 'a lease ends here a quarter of its guard early: too little for clocks that drift apart',
+    worlds,
+    patches: [
+      {
+        file: 'lease/timings.js',
+        find: 'validMs: ttlMs - guardMs,',
+        replace: 'validMs: ttlMs - guardMs / 4,',
+      },
+    ],
+  },
+  {
+    name: 'hints without a ping',
+    about: 'a connection that listens and has become silent is kept, and no hint comes any more',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/client/pubsub-connection.js',
+        find: "this.#connection.send('ping', ['PING'], SIGNAL_TIMEOUT_MS).catch(() => { });",
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'full disk taken for a renewal',
+    about: 'a renewal that a full disk refuses to write counts as one',
+    worlds,
+    patches: [
+      {
+        file: 'store/redis/lua/lease/renew.lua',
+        find: "then redis.call('PEXPIRE', lease, ARGV[1]) end",
+        replace: "then redis.pcall('PEXPIRE', lease, ARGV[1]) end",
+      },
+    ],
+  },
 ];

@@ -262,6 +262,11 @@ export class LeaseRequestQueue {
     return { ttlMs: timings.ttlMs, inbox: this.#rt.instanceId, timeoutMs };
   }
 
+  /** A key that is kept is freed by its expiry, which wakes no waiter. */
+  watchKept(storeKey: string, keptForMs: number): void {
+    this.#wakeWatch.watch(storeKey, keptForMs);
+  }
+
   async #release(tenancies: Tenancy[], call: Call): Promise<ReleaseReply[]> {
     const replies = await this.#rt.store.leases.release(tenancies, call);
     this.#watchWoken(tenancies, replies);

@@ -120,7 +120,10 @@ export class Releaser {
       .transfer(tenure.policy, { ...tenure.tenancy, successor }, times)
       .catch(asFailure);
     tenure.endWork();
-    if (reply.kind === 'transferred') return this.#endReleased(tenure, keptForMs);
+    if (reply.kind === 'transferred') {
+      this.#requests.watchKept(tenure.storeKey, keptForMs);
+      return this.#endReleased(tenure, keptForMs);
+    }
     if (reply.kind === 'not-held')
       return { released: false, reason: this.#endRefused(tenure, reply) };
     // The key is not released later, as after a plain release: until it expires, it is kept.

@@ -47,14 +47,14 @@ export class WakeWatch {
     this.#timers = new TimerHeap(rt.clock, () => void this.#onDue());
   }
 
-  /** The key was freed just now, and the store woke a waiter. */
-  watch(storeKey: string): void {
+  /** The key was freed just now, and the store woke a waiter; or it will be free in `inMs`. */
+  watch(storeKey: string, inMs = 0): void {
     if (this.#isClosed) return;
     if (this.#freed.size >= MAX_WATCHED && !this.#freed.has(storeKey)) return;
     const freed = this.#freed.get(storeKey) ?? { storeKey, waves: 0, dueAtMs: 0, index: -1 };
     freed.waves = 0;
     this.#freed.set(storeKey, freed);
-    this.#timers.schedule(freed, this.#clock.monotonicMs() + WAVE_MS);
+    this.#timers.schedule(freed, this.#clock.monotonicMs() + inMs + WAVE_MS);
   }
 
   /**

@@ -55,6 +55,17 @@ describe('B-02 a freed key goes to a waiter that runs', () => {
     expect(order).toEqual([0, 1, 2, 3]);
   });
 
+  it('B-02 B-10 within a second of the end of keepFor, though it saw a later expiry', async () => {
+    const w = world();
+    const held = await (await w.actor()).take('k', { ttl: '30s' });
+    const [waiting] = await inLine(w, 1);
+    await held.release({ keepFor: '2s' });
+    await w.clock.advance(1_900);
+    expect(waiting?.takenMs).toBeNaN();
+    await w.clock.advance(1_100);
+    expect(waiting?.takenMs).toBeGreaterThan(0);
+  });
+
   it('B-02 after a forced revocation', async () => {
     const w = world();
     const operator = await w.actor();

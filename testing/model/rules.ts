@@ -342,8 +342,10 @@ export class LeaseModel {
 
   #cover(key: Key, client: string, now: { untilMs: number; ttlMs: number }): void {
     const before = key.covered.get(client);
+    // For a clock that is off by the drift, a longer lease that ends later may be over before.
+    const sureMs = (of: typeof now) => of.untilMs - of.ttlMs * this.#setting.drift;
     key.covered.delete(client);
-    key.covered.set(client, before !== undefined && before.untilMs > now.untilMs ? before : now);
+    key.covered.set(client, before !== undefined && sureMs(before) > sureMs(now) ? before : now);
     const [oldest] = key.covered.keys();
     if (key.covered.size <= CLIENTS_KEPT || oldest === undefined) return;
     key.covered.delete(oldest);

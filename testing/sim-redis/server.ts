@@ -40,6 +40,9 @@ export class SimClient {
 const ID_DIGITS = 40;
 const READ_ONLY = "READONLY You can't write against a read only replica.";
 const OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'.";
+/** Redis says so of writes and of PING while it cannot save a snapshot. */
+const DISK_FULL =
+  'MISCONF Redis is configured to save RDB snapshots, but it is currently unable to persist to disk. Commands that may modify the data set are disabled.';
 const LOADING = 'LOADING Redis is loading the dataset in memory';
 
 /** What scripts may call, too. */
@@ -84,6 +87,8 @@ interface OuterCommand {
 export class SimRedis {
   /** Commands that may need memory are refused. */
   isOutOfMemory = false;
+  /** It cannot save its data: every write is refused, not only what needs memory. */
+  isDiskFull = false;
   /** It is a replica. */
   isReadOnly = false;
   isLoading = false;
@@ -231,6 +236,8 @@ export class SimRedis {
     if (!hasArity(command.arity, args))
       return new ReplyError(`ERR wrong number of arguments for '${name.toLowerCase()}' command`);
     if (this.isOutOfMemory && command.writes === 'grow') return new ReplyError(OUT_OF_MEMORY);
+    if (this.isDiskFull && (command.writes !== undefined || name === 'PING'))
+      return new ReplyError(DISK_FULL);
     if (this.isReadOnly && command.writes !== undefined) return new ReplyError(READ_ONLY);
     if (client.channels.size > 0 && !outer?.isForListeners) return deafTo(name);
     if (this.isLoading && !command.isForLoading) return new ReplyError(LOADING);
@@ -252,6 +259,7 @@ export class SimRedis {
       if (!hasArity(command.arity, args))
         return new ReplyError('ERR Wrong number of args calling Redis command from script');
       if (command.writes !== undefined && !hasWritten) {
+        if (this.isDiskFull) return new ReplyError(DISK_FULL);
         if (this.isReadOnly) return new ReplyError(READ_ONLY);
         if (this.isOutOfMemory && command.writes === 'grow') return new ReplyError(OUT_OF_MEMORY);
         hasWritten = true;

@@ -21,7 +21,8 @@
  * - **quarantine** and **idle**, of mixed worlds: a quarantine lasts no longer than the bound and a
  *   second, and no key lies free for long while a client that is well waits for it. Exclusion there
  *   is judged in `believers.ts`;
- * - **periods**, of cron worlds: a job runs once in each, in `cron-world.ts`;
+ * - **periods**, of cron worlds: a job runs once in each, in `cron-world.ts`; of mixed worlds, and
+ *   **holds** there, that a lease is over after its `maxHold`, in `work-audit.ts`;
  * - **keepalives**, of worlds with these: in `keepalive-audit.ts`;
  * - **model**: each step of the store and of its clients is one that the formal model allows, in
  *   `model-audit.ts`.
@@ -63,6 +64,7 @@ export type Invariant =
   | 'periods'
   | 'keepalives'
   | 'model'
+  | 'holds'
   | 'idle';
 
 export interface Violation {
@@ -159,9 +161,9 @@ export class Audit {
   }
 
   /** Replays what happens to leases against the model. */
-  watchModel(boundMs: number): ModelAudit {
+  watchModel(boundMs: number, drift?: number): ModelAudit {
     const report = (key: string, text: string) => void this.report('model', targetOf(key), text);
-    this.#model = new ModelAudit({ nowMs: this.#nowMs, boundMs, report });
+    this.#model = new ModelAudit({ nowMs: this.#nowMs, boundMs, drift, report });
     return this.#model;
   }
 

@@ -16,10 +16,14 @@
  * - **store clock set forward**: the store's clock was set forward during the earlier lease, which
  *   expired early there;
  * - **revoked by force**: an operator freed the key under this very holder;
+ * - **two servers**: the name of the store led to another server, and the one before still
+ *   answered: one lease was granted by one of them, and the other's holder was served by the other;
+ * - **clock beyond the guard**: the holder's clock is slower than the store's by more than its
+ *   guard;
  * - **store clock set back** (fences only): the store lost data after its clock was set back.
  */
 import type { Counters } from './counters.ts';
-import type { SimProcess } from './host.ts';
+import type { SimHost, SimProcess } from './host.ts';
 import type { ModelAudit } from './model-audit.ts';
 
 /** One lease that a process was granted, and may believe in. */
@@ -29,6 +33,10 @@ export interface Belief {
   readonly holder: string;
   readonly fence: number;
   readonly ttlMs: number;
+  /** Undefined for the default one. */
+  readonly guardMs?: number;
+  /** What its slot is one of: so many at most are held at a time. */
+  readonly pool?: { readonly name: string; readonly slots: number };
   /** Its client has `quarantine: 'off'`. */
   readonly isOff: boolean;
   isBelieved(): boolean;
@@ -40,6 +48,8 @@ export type NonPromise =
   | 'old primary'
   | 'store clock set forward'
   | 'revoked by force'
+  | 'two servers'
+  | 'clock beyond the guard'
   | 'store clock set back';
 
 export const NON_PROMISES: readonly NonPromise[] = [
@@ -48,6 +58,8 @@ export const NON_PROMISES: readonly NonPromise[] = [
   'old primary',
   'store clock set forward',
   'revoked by force',
+  'two servers',
+  'clock beyond the guard',
   'store clock set back',
 ];
 
@@ -65,20 +77,26 @@ export interface Loss {
 
 interface Granted extends Belief {
   readonly grantedMs: number;
+  /** The server that has granted it. */
+  readonly server: unknown;
 }
 
 export interface BelieversParts {
   readonly nowMs: () => number;
   readonly counters: Counters;
   readonly boundMs: number;
+  /** The machine of the store: its clock. */
+  readonly storeHost?: Pick<SimHost, 'rate'>;
   /** Told of losses, and of times in which nothing is promised. */
   readonly model?: Pick<ModelAudit, 'lost' | 'clockSet' | 'excuse'>;
-  report(invariant: 'exclusion' | 'grants', storeKey: string, text: string): void;
+  report(invariant: 'exclusion' | 'grants' | 'slots', storeKey: string, text: string): void;
 }
 
 /** What the quarantine adds to the bound, and how exactly a loss and a grant are placed in time. */
 const MARGIN_MS = 1_000;
 const SLACK_MS = 500;
+/** How exactly a store and a timer see the end of a lease. */
+const SLACK_OF_BEYOND_MS = 5;
 
 export class Believers {
   readonly #parts: BelieversParts;
@@ -86,7 +104,11 @@ export class Believers {
   readonly #contested = new Set<string>();
   readonly #newest = new Map<string, Granted>();
   /** When the server made each grant, by process and fence. */
-  readonly #grantedMs = new Map<string, number>();
+  readonly #grants = new Map<string, Pick<Granted, 'grantedMs' | 'server'>>();
+  /** When each server last served a process. */
+  readonly #servedMs = new Map<SimProcess, Map<unknown, number>>();
+  /** Since when two servers answer, or did; until when nothing is promised of that. */
+  readonly #splits: { readonly fromMs: number; untilMs: number }[] = [];
   readonly #examinedMs = new Map<SimProcess, number[]>();
   readonly #losses: Loss[] = [];
   readonly #steps: { readonly atMs: number; readonly ms: number }[] = [];
@@ -98,9 +120,26 @@ export class Believers {
   }
 
   /** The store has carried out an acquire of this process, and granted these fences. */
-  granted(process: SimProcess, fences: readonly number[]): void {
-    for (const fence of fences)
-      this.#grantedMs.set(`${process.name} ${fence}`, this.#parts.nowMs());
+  granted(process: SimProcess, fences: readonly number[], server: unknown = null): void {
+    const granted = { grantedMs: this.#parts.nowMs(), server };
+    for (const fence of fences) this.#grants.set(`${process.name} ${fence}`, granted);
+  }
+
+  /** A server has carried out something for this process. */
+  served(process: SimProcess, server: unknown): void {
+    const times = this.#servedMs.get(process) ?? new Map<unknown, number>();
+    this.#servedMs.set(process, times.set(server, this.#parts.nowMs()));
+  }
+
+  /** From now on, for so long at most, two servers answer; what this gives ends that. */
+  split(forMs: number): () => void {
+    const { nowMs, boundMs, model } = this.#parts;
+    const split = { fromMs: nowMs(), untilMs: Number.POSITIVE_INFINITY };
+    this.#splits.push(split);
+    model?.excuse(forMs + 2 * boundMs);
+    return () => {
+      split.untilMs = nowMs() + boundMs + MARGIN_MS;
+    };
   }
 
   /** The store has compared itself with its marker, for this process. */
@@ -144,13 +183,14 @@ export class Believers {
   watch(belief: Belief): () => void {
     const { storeKey, process, fence } = belief;
     const name = `${process.name} ${fence}`;
-    const grantedMs = this.#grantedMs.get(name) ?? this.#parts.nowMs();
-    this.#grantedMs.delete(name);
-    const granted: Granted = { ...belief, grantedMs };
+    const made = this.#grants.get(name) ?? { grantedMs: this.#parts.nowMs(), server: null };
+    this.#grants.delete(name);
+    const granted: Granted = { ...belief, ...made };
     const beliefs = this.#beliefs.get(storeKey) ?? new Set();
     this.#beliefs.set(storeKey, beliefs.add(granted));
     if (beliefs.size > 1) this.#contested.add(storeKey);
     this.#compareFences(granted);
+    this.#countSlots(granted);
     return () => {
       beliefs.delete(granted);
       if (beliefs.size < 2) this.#contested.delete(storeKey);
@@ -219,7 +259,42 @@ export class Believers {
         ms > 0 && earlier.grantedMs < atMs && nowMs() <= atMs + earlier.ttlMs + MARGIN_MS,
     );
     if (isStepped) return 'store clock set forward';
+    if (this.#isSplit(earlier, later)) return 'two servers';
+    if (this.#isBeyond(earlier)) return 'clock beyond the guard';
     return [earlier, later].some((one) => this.#isMeant(one)) ? 'revoked by force' : null;
+  }
+
+  /** One was granted by one server, and the holder of the other has been at the other since. */
+  #isSplit(earlier: Granted, later: Granted): boolean {
+    const nowMs = this.#parts.nowMs();
+    const wasElsewhere = (one: Granted, { server }: Granted, sinceMs: number) =>
+      one.server !== server ||
+      [...(this.#servedMs.get(one.process) ?? [])].some(
+        ([other, atMs]) => other !== server && atMs >= sinceMs,
+      );
+    return this.#splits.some(
+      ({ fromMs, untilMs }) =>
+        later.grantedMs >= fromMs &&
+        nowMs <= untilMs &&
+        (wasElsewhere(earlier, later, fromMs) || wasElsewhere(later, later, fromMs)),
+    );
+  }
+
+  /** By its clock the lease lasts longer than by the store's: no guard was asked for that much. */
+  #isBeyond({ process, ttlMs, guardMs = defaultGuardMs(ttlMs) }: Granted): boolean {
+    const { rate } = this.#parts.storeHost ?? { rate: 1 };
+    return (ttlMs - guardMs) / process.host.rate > (ttlMs - SLACK_OF_BEYOND_MS) / rate;
+  }
+
+  #countSlots({ pool }: Granted): void {
+    if (pool === undefined) return;
+    const held = [...this.#beliefs]
+      .filter(([, beliefs]) =>
+        [...beliefs].some((one) => one.pool?.name === pool.name && isBelieved(one)),
+      )
+      .map(([storeKey]) => storeKey);
+    if (held.length > pool.slots)
+      this.#parts.report('slots', pool.name, `${held.length} of ${pool.slots} slots are held`);
   }
 
   /**
@@ -260,7 +335,10 @@ export class Believers {
     const isLost = this.#losses.some(
       ({ atMs }) => earlier.grantedMs < atMs && atMs < later.grantedMs,
     );
-    if (isSetBack && isLost) this.#parts.counters.add('not promised: store clock set back');
+    const isSplit = this.#splits.some(({ fromMs }) => fromMs <= later.grantedMs);
+    const isElsewhere = isSplit && earlier.server !== later.server;
+    if (isElsewhere) this.#parts.counters.add('not promised: two servers');
+    else if (isSetBack && isLost) this.#parts.counters.add('not promised: store clock set back');
     else
       this.#parts.report(
         'grants',
@@ -268,6 +346,11 @@ export class Believers {
         `fence ${fence} was granted with ${newest.fence} there`,
       );
   }
+}
+
+/** Of the class with the shortest one. */
+function defaultGuardMs(ttlMs: number): number {
+  return Math.min(Math.max(ttlMs / 20, 100), 1_500);
 }
 
 /** Asks its process as its own code would; a trap that waits for its code is not sprung by that. */

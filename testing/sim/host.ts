@@ -20,11 +20,13 @@ const SHORTEST_TIMER_MS = 1;
 
 export class SimHost {
   readonly timeline: Timeline;
-  /** How fast its clocks run: 1.001 gains a millisecond a second. */
-  readonly rate: number;
   readonly processes = new Set<SimProcess>();
   /** Names that its processes have locked, and who has each. */
   readonly locks = new Map<string, SimProcess>();
+  #rate: number;
+  /** When the rate last changed, and by how much the clocks had gained on true time until then. */
+  #ratedMs = 0;
+  #gainedMs = 0;
   #wallOffsetMs: number;
   #sleptMs = 0;
   #asleepUntilMs = 0;
@@ -34,21 +36,41 @@ export class SimHost {
 
   constructor(timeline: Timeline, { rate = 1, wallOffsetMs = 0 } = {}) {
     this.timeline = timeline;
-    this.rate = rate;
+    this.#rate = rate;
     this.#wallOffsetMs = wallOffsetMs;
   }
 
   monotonicMs(trueMs: number): number {
-    return (trueMs - this.#sleptMs) * this.rate;
+    return this.#ownMs(trueMs) - this.#sleptMs;
   }
 
   wallMs(trueMs: number): number {
-    return WALL_START_MS + this.#wallOffsetMs + trueMs * this.rate;
+    return WALL_START_MS + this.#wallOffsetMs + this.#ownMs(trueMs);
   }
 
   /** When the monotonic clock will show this, if the machine does not sleep before. */
   trueMs(monotonicMs: number): number {
-    return monotonicMs / this.rate + this.#sleptMs;
+    const ownMs = monotonicMs + this.#sleptMs;
+    return this.#ratedMs + (ownMs - this.#gainedMs - this.#ratedMs) / this.#rate;
+  }
+
+  /** How fast its clocks run: 1.001 gains a millisecond a second. */
+  get rate(): number {
+    return this.#rate;
+  }
+
+  /** Its clocks run faster or slower from now on; timers are due by them. */
+  setRate(rate: number): void {
+    const { nowMs } = this.timeline;
+    this.#gainedMs = this.#ownMs(nowMs) - nowMs;
+    this.#ratedMs = nowMs;
+    this.#rate = rate;
+    for (const process of this.processes) process.rearm();
+  }
+
+  /** How much time has passed by its clocks, asleep or not. */
+  #ownMs(trueMs: number): number {
+    return this.#ratedMs + this.#gainedMs + (trueMs - this.#ratedMs) * this.#rate;
   }
 
   /** An operator sets its wall clock. */
@@ -82,7 +104,7 @@ export class SimHost {
     const addedMs = nowMs + ms - Math.max(nowMs, this.#asleepUntilMs);
     if (addedMs <= 0) return;
     this.#asleepUntilMs = nowMs + ms;
-    this.#sleptMs += addedMs;
+    this.#sleptMs += addedMs * this.#rate;
     this.#shifts.push({ atMs: nowMs, ms: addedMs, isSleep: true });
     for (const process of this.processes) process.fallAsleep(ms, addedMs);
   }
@@ -266,6 +288,11 @@ export class SimProcess implements Clock {
     this.#isThawing = false;
     for (const run of this.#arrived.splice(0))
       this.#timeline.at(this.#timeline.nowMs, () => this.deliver(run));
+  }
+
+  /** The clock of its machine runs at another rate: its timers are due sooner or later. */
+  rearm(): void {
+    this.#arm();
   }
 
   /** Sees to it that the earliest timer is run, not before the thaw. */

@@ -93,6 +93,12 @@ export class Machine {
     });
   }
 
+  /** Carries out once more what a process has sent, without telling it. */
+  repeat(args: readonly string[], by: SimProcess): void {
+    const reply = this.peek(args);
+    this.#witness(args, reply, by);
+  }
+
   /** Reads at once, without a connection. */
   peek(args: readonly string[]): Reply {
     const client = this.redis.connect(() => {});

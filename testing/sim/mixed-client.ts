@@ -5,7 +5,6 @@
 import { ConfigError, StoreUnsuitableError } from '../../src/core/errors.ts';
 import { Emitter, type EventName } from '../../src/core/events.ts';
 import { type Holdfast, open } from '../../src/holdfast.ts';
-import type { Lease } from '../../src/lease/lease.ts';
 import { LEASE_CLASSES, type LeaseClassName } from '../../src/lease/timings.ts';
 import type { Store } from '../../src/store/port/store.ts';
 import { keysOf } from '../../src/store/redis/keys.ts';
@@ -16,9 +15,11 @@ import { boundOptions } from './bounds.ts';
 import type { Counters } from './counters.ts';
 import type { SimProcess } from './host.ts';
 import { type ClientSetting, type Job, pick } from './mixed-setting.ts';
+import { MixedWork } from './mixed-work.ts';
 import { type NetworkParts, simDialer } from './network.ts';
 import type { Occupant } from './seat.ts';
 import type { Trace } from './trace.ts';
+import type { WorkAudit } from './work-audit.ts';
 
 export interface MixedClientParts {
   readonly setting: ClientSetting;
@@ -30,26 +31,14 @@ export interface MixedClientParts {
   readonly believers: Believers;
   readonly counters: Counters;
   readonly trace: Trace;
+  readonly work: WorkAudit;
+  peers(): readonly MixedWork[];
   /** It is granted nothing for so long. */
   onQuarantine(leftMs: number): void;
 }
 
 /** A store that is not there when a client starts is tried again after this. */
 const OPEN_AGAIN_MS = 500;
-/** Of the bound: how long a key is kept, left alone, and waited for, at most. */
-const KEEP_BOUNDS = 0.8;
-/**
- * A tenure whose TTL no other client uses is kept for longer: it is the one that a loss has to
- * meet.
- */
-const KEEP_LONGEST_BOUNDS = 3;
-const PAUSE_BOUNDS = 0.3;
-/**
- * Under names, keys go round faster: a name is to be granted again while what it sent before may be
- * under way.
- */
-const KEEP_NAMED_BOUNDS = 0.1;
-const WAIT_BOUNDS = 6;
 const STOP_WITHIN_MS = 2_000;
 /** A quarantine lasts no longer than the bound and a second; a millisecond is for rounding. */
 const QUARANTINE_MARGIN_MS = 1_001;
@@ -65,6 +54,7 @@ const WATCHED: readonly EventName[] = [
   'lease.reasserted',
   'lease.returned',
   'lease.abandoned',
+  'lease.transferred',
   'store.connected',
   'store.disconnected',
   'store.forgot',
@@ -75,19 +65,15 @@ const WATCHED: readonly EventName[] = [
 
 export class MixedClient implements Occupant {
   readonly process: SimProcess;
-  /** The keys that it waits for, and since when. */
-  readonly waiting = new Map<string, number>();
   /** The keys that were revoked from it, and when: it leaves each of them alone for one TTL. */
   readonly revokedMs = new Map<string, number>();
   readonly #parts: MixedClientParts;
   readonly #events = new Emitter();
   readonly #over = new AbortController();
-  /** By key: makes its holder release it. */
-  readonly #hurry = new Map<string, () => void>();
   #setting: ClientSetting;
   #store: Store | null = null;
   #holdfast: Holdfast | null = null;
-  #tenures = 0;
+  #work: MixedWork | null = null;
   #isStopping = false;
 
   constructor(parts: MixedClientParts) {
@@ -102,8 +88,17 @@ export class MixedClient implements Occupant {
 
   /** What its keys are called in the store; none before that has taken it. */
   get storeKeys(): string[] {
-    if (this.#store === null) return [];
-    return this.#setting.jobs.map((job) => this.#storeKeyOf(job));
+    return this.#work?.storeKeys ?? [];
+  }
+
+  /** What it does with its keys; null before it has opened the store. */
+  get work(): MixedWork | null {
+    return this.#work;
+  }
+
+  /** Since when it waits for this key. */
+  waitsSinceMs(storeKey: string): number | undefined {
+    return this.#work?.waiting.get(storeKey);
   }
 
   async start(): Promise<void> {
@@ -126,7 +121,11 @@ export class MixedClient implements Occupant {
       on,
       history: 'off',
     });
-    for (const job of this.#setting.jobs) void this.#work(this.#holdfast, job);
+    const { boundMs, believers, work, counters, peers } = this.#parts;
+    const { signal } = this.#over;
+    const misfit = (error: ConfigError) => this.#misfit(error);
+    const doing = { process, boundMs, believers, work, counters, signal, peers, misfit };
+    this.#work = new MixedWork({ ...doing, setting: this.#setting }, this.#holdfast);
   }
 
   async stop(): Promise<void> {
@@ -146,23 +145,23 @@ export class MixedClient implements Occupant {
 
   /** Releases a key soon, if it holds it. */
   letGo(storeKey: string): boolean {
-    const hurry = this.#hurry.get(storeKey);
-    hurry?.();
-    return hurry !== undefined;
+    return this.#work?.letGo(storeKey) ?? false;
   }
 
   /** As an operator would: looks who holds a key, and revokes that. */
   async revoke(force: boolean): Promise<void> {
     const { believers, counters } = this.#parts;
     const job = pick(this.process.random, this.#setting.jobs as [Job, ...Job[]]);
-    const name = LEASE_CLASSES[job.leaseClass].keyspace + job.key;
+    const key = this.#work?.keyOf(job) ?? job.key;
+    const name = LEASE_CLASSES[job.leaseClass].keyspace + key;
     const [found] = (await this.#store?.leases.read([name], { timeoutMs: 5_000 })) ?? [];
     if (found?.kind !== 'held' || this.#holdfast === null) return;
     const { holder, fence } = found;
-    if (force) believers.revokesByForce({ storeKey: this.#storeKeyOf(job), holder, fence });
+    if (force)
+      believers.revokesByForce({ storeKey: this.#storeKeyOf({ ...job, key }), holder, fence });
     counters.add(force ? 'revoked by force' : 'revoked');
     const how = { reason: 'simulated', force, class: job.leaseClass, fence };
-    await this.#holdfast.revoke(job.key, how);
+    await this.#holdfast.revoke(key, how);
   }
 
   async #openStore(): Promise<Store | null> {
@@ -194,71 +193,6 @@ export class MixedClient implements Occupant {
       }
     }
     return null;
-  }
-
-  async #work(holdfast: Holdfast, job: Job): Promise<void> {
-    const { process } = this;
-    const { boundMs } = this.#parts;
-    const storeKey = this.#storeKeyOf(job);
-    let isLost = false;
-    while (!this.#isStopping && !process.isDead) {
-      try {
-        const pauseMs = process.random.next() * PAUSE_BOUNDS * boundMs;
-        await process.sleep(isLost ? 0 : pauseMs, this.#over.signal);
-        isLost = false;
-        const [first] = this.#setting.ttlsMs;
-        const ttl = this.#tenures++ === 0 ? first : pick(process.random, this.#setting.ttlsMs);
-        this.waiting.set(storeKey, this.#parts.network.timeline.nowMs);
-        const result = await holdfast.acquire(job.key, {
-          class: job.leaseClass,
-          ttl,
-          wait: WAIT_BOUNDS * boundMs,
-          signal: this.#over.signal,
-          ...optional('guard', this.#setting.guardMs(ttl)),
-          ...optional('holder', this.#setting.isNamed ? process.name : undefined),
-        });
-        this.waiting.delete(storeKey);
-        if (!result.ok) continue;
-        await this.#hold(result.lease, storeKey, ttl);
-        // Who lost a key under a name wants it back at once.
-        isLost = this.#setting.isNamed && result.lease.lossReason !== null;
-      } catch (error) {
-        this.waiting.delete(storeKey);
-        if (error instanceof ConfigError) this.#misfit(error);
-        // Else it was lost, the store is away, or the client stops.
-      }
-    }
-  }
-
-  async #hold(lease: Lease, storeKey: string, ttlMs: number): Promise<void> {
-    const { process } = this;
-    const { believers, boundMs, counters } = this.#parts;
-    const hurry = new AbortController();
-    counters.add(`granted: ${storeKey}`);
-    if (this.#setting.isNamed) counters.add('granted to a named holder');
-    if (this.#setting.quarantine === 'off') counters.add('granted with quarantine off');
-    counters.add(`granted with prefix '${this.#setting.prefix}'`);
-    const done = believers.watch({
-      storeKey,
-      process,
-      ttlMs,
-      holder: lease.holder,
-      fence: lease.fence,
-      isOff: this.#setting.quarantine === 'off',
-      isBelieved: () => isBelieved(lease),
-    });
-    this.#hurry.set(storeKey, () => hurry.abort());
-    try {
-      const isLongest = ttlMs > boundMs || (this.#setting.ttlsMs.length > 1 && ttlMs === boundMs);
-      const usual = this.#setting.isNamed ? KEEP_NAMED_BOUNDS : KEEP_BOUNDS;
-      const bounds = isLongest ? KEEP_LONGEST_BOUNDS : usual;
-      const ms = process.random.next() * bounds * boundMs;
-      await process.sleep(ms, AbortSignal.any([lease.signal, hurry.signal])).catch(() => {});
-    } finally {
-      this.#hurry.delete(storeKey);
-      await lease.release();
-      done();
-    }
   }
 
   #storeKeyOf({ leaseClass, key }: Job): string {
@@ -294,17 +228,4 @@ export class MixedClient implements Occupant {
   #misfit(error: ConfigError): void {
     this.#parts.audit.report('tidiness', '', `the world does not fit: ${error.message}`);
   }
-}
-
-function isBelieved(lease: Lease): boolean {
-  try {
-    lease.assertHeld();
-    return true;
-  } catch {
-    return lease.isHeld();
-  }
-}
-
-function optional<N extends string, T>(name: N, value: T | undefined): { [K in N]?: T } {
-  return (value === undefined ? {} : { [name]: value }) as { [K in N]?: T };
 }

@@ -36,6 +36,20 @@ export const MIXED_KINDS = [
   'revoke',
   'store clock is set',
   'store clock is set right',
+  // One connection of a client.
+  'goes silent',
+  'replies are late',
+  'requests are doubled',
+  // Between the store and all, or half, of its clients.
+  'no replies',
+  'no requests',
+  'half are not heard',
+  // The store refuses to write.
+  'disk full',
+  'out of memory',
+  // A name leads to another server, and the one before still answers.
+  'name moves',
+  'clock rate changes',
 ] as const;
 export type MixedKind = (typeof MIXED_KINDS)[number];
 export type MixedFault = Fault<MixedKind>;
@@ -119,6 +133,24 @@ function incident(parts: MixedPlanParts, lastsMs: number): MixedFault[] {
   if (draw['store clock'] === 'ahead, then set right') add('store clock is set right', clockMs);
   if (draw.operator !== 'none')
     for (const share of [0.2, 0.5, 0.8]) add('revoke', (share + random.next() * 0.2) * lastsMs);
+  for (const [kind, count] of networkFaults(draw))
+    for (let i = 0; i < count; i++)
+      // Nearer to the loss than by chance: what goes wrong together shows most.
+      add(kind, lossMs + (random.next() - 0.5) * boundMs * 2);
+  return faults;
+}
+
+/** What else the world drew, and how often in an episode. */
+function networkFaults(draw: Draw): [MixedKind, number][] {
+  const { connections, partition, memory } = draw;
+  const faults: [MixedKind, number][] = [];
+  if (connections === 'half-open') faults.push(['goes silent', 3]);
+  if (connections === 'reordered') faults.push(['replies are late', 4]);
+  if (connections === 'doubled') faults.push(['requests are doubled', 4]);
+  if (partition !== 'none') faults.push([partition, 1]);
+  if (memory === 'disk full' || memory === 'out of memory') faults.push([memory, 1]);
+  if (draw['server name'] !== 'fixed') faults.push(['name moves', 1]);
+  if (draw['clock rates'] !== 'steady') faults.push(['clock rate changes', 4]);
   return faults;
 }
 

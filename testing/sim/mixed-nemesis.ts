@@ -1,4 +1,6 @@
 /** Makes things go wrong in a mixed world as planned, and right again. */
+
+import type { Random } from '../../src/core/random.ts';
 import type { Address } from './address.ts';
 import type { Believers } from './believers.ts';
 import type { Counters } from './counters.ts';
@@ -10,6 +12,7 @@ import type { MixedSetting } from './mixed-setting.ts';
 import { type Seat as AnySeat, trap } from './seat.ts';
 import { PHASE, type Timeline } from './timeline.ts';
 import type { Trace } from './trace.ts';
+import type { WorkAudit } from './work-audit.ts';
 
 type Seat = AnySeat<MixedClient>;
 
@@ -19,6 +22,10 @@ export interface MixedNemesisParts {
   readonly setting: MixedSetting;
   readonly address: Address;
   readonly believers: Believers;
+  readonly work: WorkAudit;
+  /** By how much a clock that drifts may be off. */
+  readonly drift: number;
+  readonly random: Random;
   readonly counters: Counters;
   readonly trace: Trace;
 }
@@ -45,6 +52,16 @@ const LATE_ORDER_SHARE = 0.6;
  * wrong one.
  */
 const BLANK_SHARE = 0.2;
+/** How late the replies of one connection are at most, and how late a request is repeated. */
+const LATE_REPLY_MOST_MS = 1_500;
+const REPEAT_BOUNDS = 0.4;
+const DOUBLES_SHARE = 0.3;
+/** A client finds out within this time that a connection of its is silent. */
+const SILENT_MOST_MS = 13_000;
+/** A clock beyond the guard is this much slower: from one share to the other. */
+const BEYOND = [0.01, 0.12] as const;
+/** The share of connections that end when a name leads elsewhere. */
+const RECONNECTS_SHARE = 0.4;
 
 /** It disturbs neither the store nor the way to it. */
 const QUIET: MixedKind = 'waiters freeze';
@@ -56,6 +73,8 @@ export class MixedNemesis {
   readonly #cures: Cures;
   #disturbedMs = 0;
   #isSetBack = false;
+  #isSplit = false;
+  #isAway = false;
 
   constructor(parts: MixedNemesisParts) {
     this.#parts = parts;
@@ -70,6 +89,11 @@ export class MixedNemesis {
   /** The store's clock was set back: what a dead client left behind lasts for longer by as much. */
   get isSetBack(): boolean {
     return this.#isSetBack;
+  }
+
+  /** The name of the store has moved, and the server before still answers. */
+  get isSplit(): boolean {
+    return this.#isSplit;
   }
 
   strike(fault: MixedFault): void {
@@ -145,6 +169,35 @@ export class MixedNemesis {
     'store clock is set right': () => {
       if (!this.#isSetBack) this.#setClock(-AHEAD_MS);
     },
+    'goes silent': ({ size, point }, { path }) => {
+      path.linkAt(size)?.goSilent(point === 'clock' ? 'requests' : 'replies');
+      // It stays silent; its client has to find out.
+      this.#later(SILENT_MOST_MS, () => {});
+    },
+    'replies are late': ({ forMs, size }, { path }) => {
+      const link = path.linkAt(size);
+      link?.delayReplies(path.chance() * LATE_REPLY_MOST_MS);
+      this.#later(forMs, () => link?.delayReplies(0));
+    },
+    'requests are doubled': ({ forMs }, { path }) => {
+      path.doubles = {
+        share: DOUBLES_SHARE,
+        withinMs: REPEAT_BOUNDS * this.#parts.setting.boundMs,
+      };
+      this.#later(forMs, () => {
+        path.doubles = { share: 0, withinMs: 0 };
+      });
+    },
+    'no replies': ({ forMs }) => this.#cutAll({ out: false, back: true }, forMs),
+    'no requests': ({ forMs }) => this.#cutAll({ out: true, back: false }, forMs),
+    'half are not heard': ({ forMs }) => {
+      for (const [number, seat] of this.#parts.seats.entries())
+        if (number % 2 === 0) this.#cut(seat, { out: true, back: false }, forMs);
+    },
+    'disk full': ({ forMs }) => this.#refuseWrites('isDiskFull', forMs),
+    'out of memory': ({ forMs }) => this.#refuseWrites('isOutOfMemory', forMs),
+    'name moves': ({ forMs, size }) => this.#moveName(forMs, size),
+    'clock rate changes': ({ size }, seat) => this.#changeRate(seat, size),
   };
 
   #disturb(): void {
@@ -175,9 +228,63 @@ export class MixedNemesis {
     this.#later(forMs, () => path.cut({ out: false, back: false }));
   }
 
+  #cutAll(how: { out: boolean; back: boolean }, forMs: number): void {
+    for (const seat of this.#parts.seats) this.#cut(seat, how, forMs);
+  }
+
+  #refuseWrites(why: 'isDiskFull' | 'isOutOfMemory', forMs: number): void {
+    const { redis } = this.#parts.address.machine;
+    redis[why] = true;
+    this.#later(forMs, () => {
+      redis[why] = false;
+    });
+  }
+
+  /**
+   * The name of the store leads to the other server, which has followed the first one until now.
+   * That one still answers those who are connected to it, and some connections end.
+   */
+  #moveName(forMs: number, size: number): void {
+    const { address, believers, seats, counters } = this.#parts;
+    if (address.machine.isDown || this.#isSplit) return;
+    address.other.redis.promoteAsReplicaOf(address.machine.redis);
+    address.moveName();
+    this.#isSplit = true;
+    this.#parts.work.isSplit = true;
+    this.#lost('name moved', 'noticeable');
+    const endSplit = believers.split(forMs);
+    for (const [number, { path }] of seats.entries())
+      for (const link of path.links)
+        if ((size + number * RECONNECTS_SHARE + path.chance()) % 1 < RECONNECTS_SHARE)
+          link.breakOff();
+    counters.add('two servers answered');
+    this.#later(forMs, () => {
+      this.#isSplit = false;
+      this.#parts.work.isSplit = false;
+      address.leave();
+      endSplit();
+      this.#lost('old server ended', 'noticeable');
+    });
+  }
+
+  /** A clock runs faster or slower, within what every guard covers or beyond it. */
+  #changeRate({ host, process }: Seat, size: number): void {
+    const { setting, drift, random, counters } = this.#parts;
+    if (process?.isFrozen) return;
+    counters.add('clock rate changed');
+    if (setting.draw['clock rates'] !== 'beyond the guard') {
+      host.setRate(1 + (size - 0.5) * 2 * drift);
+      return;
+    }
+    const [least, most] = BEYOND;
+    host.setRate(1 - least - random.next() * (most - least));
+    counters.add('clock rate changed beyond the guard');
+  }
+
   #lost(kind: string, how: 'noticeable' | 'emptied' | 'returned', sinceMs = 0): void {
     const { believers, counters } = this.#parts;
     believers.lost(how, sinceMs);
+    this.#parts.work.excuse();
     counters.add(`loss: ${kind}`);
     if (this.#parts.seats.some(({ path }) => path.isCutOut && path.isCutBack))
       counters.add('lost while a client was cut off');
@@ -206,6 +313,7 @@ export class MixedNemesis {
     if (!isBlank) address.other.redis.promoteAsReplicaOf(address.machine.redis);
     this.#cures.later(size * LOSS_MOST_MS, () => {
       address.move();
+      this.#isAway = true;
       this.#disturb();
       this.#lost('failover to the other', isBlank ? 'emptied' : 'noticeable');
     });
@@ -214,6 +322,9 @@ export class MixedNemesis {
   #failBack(): void {
     const { address } = this.#parts;
     const { sinceMs, isOtherUsed } = address;
+    // The address has not moved yet: there is nothing to move back from.
+    if (!this.#isAway) return;
+    this.#isAway = false;
     address.move();
     this.#lost('failback', isOtherUsed ? 'returned' : 'emptied', sinceMs);
   }
@@ -284,8 +395,8 @@ export class MixedNemesis {
       const [holding] = believers.of(storeKey);
       const holder = clients.find(({ process }) => process === holding);
       const waiters = clients
-        .filter((client) => client.waiting.has(storeKey) && !client.process.isFrozen)
-        .sort((a, b) => (a.waiting.get(storeKey) ?? 0) - (b.waiting.get(storeKey) ?? 0));
+        .filter((one) => one.waitsSinceMs(storeKey) !== undefined && !one.process.isFrozen)
+        .sort((a, b) => (a.waitsSinceMs(storeKey) ?? 0) - (b.waitsSinceMs(storeKey) ?? 0));
       if (holder !== undefined && waiters.length >= least) return { storeKey, holder, waiters };
     }
     return null;
@@ -305,6 +416,7 @@ export class MixedNemesis {
     const { address, believers, counters } = this.#parts;
     address.machine.host.stepWall(ms);
     believers.clockSet(ms);
+    this.#parts.work.excuse();
     counters.add('store clock set');
     if (ms < 0) this.#isSetBack = true;
   }

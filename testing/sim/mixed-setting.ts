@@ -21,12 +21,35 @@ export const DIMENSIONS = {
   'store clock': ['right', 'ahead, then set right', 'stepped'],
   'frozen waiters': ['none', 'the first', 'the first two'],
   operator: ['none', 'revokes', 'revokes by force'],
+  work: ['leases', 'pools', 'elections', 'once', 'transfers', 'all of them'],
+  'max hold': ['none', 'drawn'],
+  kept: ['no', 'after a release'],
+  'clock rates': ['steady', 'drifting', 'beyond the guard'],
+  connections: ['whole', 'half-open', 'reordered', 'doubled'],
+  partition: ['none', 'no replies', 'no requests', 'half are not heard'],
+  memory: ['enough', 'disk full', 'out of memory'],
+  'server name': ['fixed', 'moves while both answer'],
 } as const;
+
+/** So many times as likely as another value is the first one of these dimensions. */
+const USUAL: { readonly [D in Dimension]?: number } = {
+  work: 3,
+  'max hold': 2,
+  kept: 2,
+  'clock rates': 3,
+  connections: 2,
+  partition: 4,
+  memory: 4,
+  'server name': 5,
+};
 
 export type Dimension = keyof typeof DIMENSIONS;
 export type Draw = { readonly [D in Dimension]: (typeof DIMENSIONS)[D][number] };
 
 export const DIMENSION_NAMES = Object.keys(DIMENSIONS) as Dimension[];
+
+/** What a client uses a lease for. Jobs of classes that have no elections are plain leases. */
+export type Work = Exclude<Draw['work'], 'all of them'>;
 
 /** What one client takes leases on: one class, one key. */
 export interface Job {
@@ -44,6 +67,11 @@ export interface ClientSetting {
   /** Gives the guard for a TTL; undefined for the default one. */
   guardMs(ttlMs: number): number | undefined;
   readonly isNamed: boolean;
+  readonly work: Work;
+  /** After a crash, a job of `once` starts over in its period, or does not. */
+  readonly onCrash: 'skip' | 'retry';
+  readonly hasMaxHold: boolean;
+  readonly isKept: boolean;
   readonly jobs: readonly Job[];
   /** It opens the store only after a loss, and remembers nothing. */
   readonly isNewcomer: boolean;
@@ -66,11 +94,11 @@ const TTLS_MS = [1_500, 3_000, 6_000, 12_000, 30_000, 60_000] as const;
 const CLIENTS = [4, 4, 5] as const;
 const NEWCOMERS = 2;
 const KEY = 'k';
+const WORKS: readonly [Work, ...Work[]] = ['leases', 'pools', 'elections', 'once', 'transfers'];
 
-export function drawSetting(random: Random): MixedSetting {
-  const draw = Object.fromEntries(
-    DIMENSION_NAMES.map((name) => [name, pick<string>(random, DIMENSIONS[name])]),
-  ) as Record<Dimension, string> as Draw;
+/** `more` is for dimensions that came later: what the others draw from a seed stays the same. */
+export function drawSetting(random: Random, more: Random): MixedSetting {
+  const draw = drawDimensions(random, more);
   const boundMs = pick(random, BOUNDS_MS);
   const bounds = { lease: boundMs, poll: boundMs, workflow: boundMs };
   const shortMs = pick(random, shorterThan(boundMs));
@@ -82,6 +110,7 @@ export function drawSetting(random: Random): MixedSetting {
   const clients = Array.from({ length: count + NEWCOMERS + misfits }, (_, number) =>
     drawClient(random, draw, {
       number,
+      work: draw.work === 'all of them' ? pick(more, WORKS) : draw.work,
       bounds,
       boundMs,
       shortMs,
@@ -94,7 +123,22 @@ export function drawSetting(random: Random): MixedSetting {
   return { draw, boundMs, clients };
 }
 
+function drawDimensions(random: Random, more: Random): Draw {
+  const drawn = DIMENSION_NAMES.map((name) => {
+    const usual = USUAL[name];
+    const values: readonly [string, ...string[]] = DIMENSIONS[name];
+    if (usual === undefined) return [name, pick(random, values)];
+    return [name, pick(more, [...Array<string>(usual - 1).fill(values[0]), ...values] as Values)];
+  });
+  const draw = Object.fromEntries(drawn) as Record<Dimension, string> as Draw;
+  // The server that a name has left is not the one that an address fails back to.
+  return draw.loss === 'failback' ? { ...draw, 'server name': 'fixed' } : draw;
+}
+
+type Values = [string, ...string[]];
+
 interface ClientFacts {
+  readonly work: Work;
   readonly number: number;
   readonly bounds: MaxTtls;
   readonly boundMs: number;
@@ -121,6 +165,11 @@ function drawClient(random: Random, draw: Draw, of: ClientFacts): ClientSetting 
     quarantine: isOff ? 'off' : 'on',
     guardMs: (ttlMs) => (draw.guards === 'default' ? undefined : guardOf(ttlMs, guardAt)),
     isNamed: draw.holders === 'named',
+    work: of.work,
+    // All that run one job agree.
+    onCrash: draw.guards === 'drawn' ? 'retry' : 'skip',
+    hasMaxHold: draw['max hold'] === 'drawn',
+    isKept: draw.kept !== 'no',
   };
 }
 
@@ -169,14 +218,28 @@ function jobsOf(classes: Draw['classes'], random: Random): Job[] {
   return [job(classes)];
 }
 
-/** No prefix gives the lease of a workflow a second name: it lies under a hash tag of its own. */
+/**
+ * No prefix gives the lease of a workflow a second name: it lies under a hash tag of its own. There
+ * are no elections and no jobs of other classes than the default one.
+ */
 export function isPossible(
   a: readonly [Dimension, string],
   b: readonly [Dimension, string],
 ): boolean {
   const values = new Map<Dimension, string>([a, b]);
-  return !(values.get('classes') === 'workflow' && values.get('prefixes') === 'one key of two');
+  const [classes, work] = [values.get('classes') ?? '', values.get('work') ?? ''];
+  if (['poll', 'workflow'].includes(classes) && ['elections', 'once'].includes(work)) return false;
+  if (values.get('loss') === 'failback' && values.get('server name') === MOVES) return false;
+  if (values.get('max hold') === 'drawn' && WITHOUT_MAX_HOLD.has(work)) return false;
+  if (values.get('kept') === KEPT && WITHOUT_KEPT.has(work)) return false;
+  return !(classes === 'workflow' && values.get('prefixes') === 'one key of two');
 }
+
+const MOVES: Draw['server name'] = 'moves while both answer';
+const KEPT: Draw['kept'] = 'after a release';
+/** Options that these have none of. */
+const WITHOUT_MAX_HOLD: ReadonlySet<string> = new Set<Work>(['pools', 'elections', 'once']);
+const WITHOUT_KEPT: ReadonlySet<string> = new Set<Work>(['elections', 'once']);
 
 function shorterThan(boundMs: number): [number, ...number[]] {
   return TTLS_MS.filter((ttlMs) => ttlMs < boundMs) as [number, ...number[]];

@@ -10,16 +10,19 @@ import { Audit } from './audit.ts';
 import { Believers } from './believers.ts';
 import { Counters } from './counters.ts';
 import { SimHost, type SimProcess } from './host.ts';
-import { Machine } from './machine.ts';
+import { Machine, type Witness } from './machine.ts';
 import { MixedClient } from './mixed-client.ts';
 import { type MixedEpisode, planMixed, shortestMixedEpisodeMs } from './mixed-faults.ts';
 import { AHEAD_MS, MixedNemesis } from './mixed-nemesis.ts';
 import { type Dimension, drawSetting, type MixedSetting } from './mixed-setting.ts';
+import { PER_BOUNDS } from './mixed-work.ts';
+import type { ModelAudit } from './model-audit.ts';
 import { verbOf } from './network.ts';
 import { countPairs } from './pairs.ts';
 import { mixed, Seat } from './seat.ts';
 import { PHASE, Timeline } from './timeline.ts';
 import { Trace } from './trace.ts';
+import { WorkAudit } from './work-audit.ts';
 import type { WorldReport } from './world.ts';
 import { runWorld, Stop } from './world-run.ts';
 
@@ -32,6 +35,10 @@ export interface MixedOptions {
 const HOUR_MS = 3_600_000;
 /** Clocks run this much faster or slower at most. */
 const DRIFT = 0.001;
+/** Where their rate changes, it does by this much: a guard of a hundredth is enough for two. */
+const CHANGING_DRIFT = 0.0045;
+/** Of the time between two runs of a job, in bounds: its tolerance, and a lease. */
+const BETWEEN_RUNS = 0.55;
 /** What the quarantine adds to the bound. */
 const MARGIN_MS = 1_000;
 /** How long a key may lie free while a client that is well waits for it. */
@@ -39,6 +46,10 @@ const IDLE_MOST_MS = 5_000;
 /** So long a client has been well before that counts. */
 const WELL_SINCE_MS = 2_000;
 const LOOK_EVERY_MS = 500;
+/** A waiter asks at the expiry that it saw, or after this. */
+const BACKSTOP_MS = 30_000;
+/** How the name ends under which a key is kept. */
+const KEPT = ' (kept)';
 
 export class MixedWorld {
   readonly #options: MixedOptions;
@@ -48,12 +59,15 @@ export class MixedWorld {
   readonly #trace: Trace;
   readonly #audit: Audit;
   readonly #believers: Believers;
+  readonly #work: WorkAudit;
   readonly #address: Address;
   readonly #seats: readonly Seat<MixedClient>[];
   readonly #nemesis: MixedNemesis;
   readonly #episodes: readonly MixedEpisode[];
   /** Since when each key lies free while a client waits for it. */
   readonly #idleSinceMs = new Map<string, number>();
+  /** Keys that are freed by an expiry that waiters may not have seen; until when they may not. */
+  readonly #handovers = new Map<string, { untilMs: number; isAlone(): boolean }>();
   /** When the last quarantine that a client has heard of is over. */
   #grantsFromMs = 0;
   #episode = 0;
@@ -62,7 +76,7 @@ export class MixedWorld {
     const { seed, hours } = options;
     const timeline = this.#timeline;
     const nowMs = () => timeline.nowMs;
-    const setting = drawSetting(seededRandom(mixed(seed, 21)));
+    const setting = drawSetting(seededRandom(mixed(seed, 21)), seededRandom(mixed(seed, 26)));
     const { boundMs, draw } = setting;
     const random = seededRandom(mixed(seed, 22));
     const drift = () => 1 + (random.next() - 0.5) * 2 * DRIFT;
@@ -71,18 +85,29 @@ export class MixedWorld {
     this.#trace = new Trace(nowMs);
     this.#audit = new Audit(nowMs, this.#counters);
     const [counters, trace, audit] = [this.#counters, this.#trace, this.#audit];
+    const isAhead = draw['store clock'] === 'ahead, then set right';
+    const host = new SimHost(timeline, { rate: drift(), wallOffsetMs: isAhead ? AHEAD_MS : 0 });
     this.#believers = new Believers({
       nowMs,
       counters,
       boundMs,
-      model: audit.watchModel(boundMs),
+      model: this.#watchModel(),
+      storeHost: host,
       report: (invariant, key, text) => void audit.report(invariant, nameOf(key), text),
     });
-    const isAhead = draw['store clock'] === 'ahead, then set right';
-    const host = new SimHost(timeline, { rate: drift(), wallOffsetMs: isAhead ? AHEAD_MS : 0 });
-    const server = (stream: number) =>
-      new Machine(timeline, seededRandom(mixed(seed, stream)), this.#witness, host);
+    const server = (stream: number) => {
+      const random = seededRandom(mixed(seed, stream));
+      const witness: Witness = (args, reply, by) => this.#witness(args, reply, by, stream);
+      return new Machine(timeline, random, witness, host);
+    };
     this.#address = new Address(nowMs, [server(23), server(24)]);
+    this.#work = new WorkAudit({
+      timeline,
+      counters,
+      leastDistanceMs: boundMs * PER_BOUNDS * BETWEEN_RUNS - boundMs / 2,
+      peek: (record) => this.#peek(record),
+      report: (invariant, subject, text) => void audit.report(invariant, nameOf(subject), text),
+    });
     this.#seats = setting.clients.map((_, number) => this.#seat(number, drift()));
     this.#nemesis = new MixedNemesis({
       timeline,
@@ -91,6 +116,9 @@ export class MixedWorld {
       trace,
       address: this.#address,
       believers: this.#believers,
+      work: this.#work,
+      drift: CHANGING_DRIFT,
+      random: seededRandom(mixed(seed, 27)),
       seats: this.#seats,
     });
     const most = Math.ceil((hours * HOUR_MS) / shortestMixedEpisodeMs(boundMs));
@@ -130,7 +158,9 @@ export class MixedWorld {
     const onQuarantine = (leftMs: number) => {
       this.#grantsFromMs = Math.max(this.#grantsFromMs, this.#timeline.nowMs + leftMs);
     };
-    const judged = { ...common, audit: this.#audit, believers: this.#believers, onQuarantine };
+    const peers = () => this.#seats.flatMap(({ instance }) => instance?.work ?? []);
+    const [audit, believers, work] = [this.#audit, this.#believers, this.#work];
+    const judged = { ...common, audit, believers, work, peers, onQuarantine };
     return new Seat<MixedClient>({
       ...common,
       timeline: this.#timeline,
@@ -144,22 +174,63 @@ export class MixedWorld {
     });
   }
 
-  readonly #witness = (args: readonly string[], reply: Reply, by: SimProcess): void => {
+  /** Clocks that are off by more than any guard: no rule of the model holds there. */
+  #watchModel(): ModelAudit {
+    const { boundMs, draw } = this.#setting;
+    const rates = draw['clock rates'];
+    const drift = rates === 'drifting' ? CHANGING_DRIFT + DRIFT / 2 : undefined;
+    const model = this.#audit.watchModel(boundMs, drift);
+    if (rates === 'beyond the guard') model.excuse(Number.POSITIVE_INFINITY);
+    return model;
+  }
+
+  #peek(key: string): string | null {
+    const reply = this.#address.machine.peek(['GET', key]);
+    return typeof reply === 'string' ? reply : null;
+  }
+
+  #witness(args: readonly string[], reply: Reply, by: SimProcess, server: number): void {
     const verb = verbOf(args);
     this.#trace.mix(verb);
+    this.#believers.served(by, server);
     if (reply instanceof ReplyError) this.#counters.add(`answered: ${reply.message.split(' ', 1)}`);
     else if (verb === 'server/examine' && !isRefusal(reply)) {
       this.#counters.add('examined');
       this.#believers.examined(by);
     } else if (verb === 'lease/acquire' && Array.isArray(reply)) {
       const granted = reply.filter((one) => typeof one === 'number');
-      this.#believers.granted(by, granted);
+      this.#believers.granted(by, granted, server);
       const { quarantine } = this.#setting.clients[this.#seatOf(by)] ?? {};
       if (granted.length > 0 && this.#believers.isEarly(by, quarantine === 'off'))
         this.#audit.model?.excuse(2 * this.#setting.boundMs);
     }
     this.#audit.model?.served(args, reply);
-  };
+    if (verb === 'lease/transfer' && Array.isArray(reply)) this.#handedOver(args, reply, by);
+  }
+
+  /**
+   * Where no client claims it, or the client that keeps it has died, the key is freed by its
+   * expiry: waiters wake at the one that they saw.
+   */
+  #handedOver(args: readonly string[], reply: readonly Reply[], by: SimProcess): void {
+    const count = Number(args[2]);
+    const given = args.slice(3 + count);
+    const seenMs = Math.min(this.#setting.boundMs, BACKSTOP_MS) + MARGIN_MS;
+    for (const [i, fence] of reply.entries()) {
+      const [key, successor = ''] = [args[3 + i], given[5 + 4 * i]];
+      if (typeof fence !== 'number' || key === undefined) continue;
+      const isKept = successor.endsWith(KEPT);
+      this.#counters.add(isKept ? 'kept' : 'handed over');
+      const untilMs = this.#timeline.nowMs + Number(given[0]) + seenMs;
+      this.#handovers.set(key, { untilMs, isAlone: () => !isKept || by.isDead });
+    }
+  }
+
+  /** No client is told that this key is free. */
+  #isUntold(key: string): boolean {
+    const handover = this.#handovers.get(key);
+    return handover !== undefined && this.#timeline.nowMs < handover.untilMs && handover.isAlone();
+  }
 
   #seatOf(process: SimProcess): number {
     return this.#seats.findIndex((seat) => seat.process === process);
@@ -193,7 +264,7 @@ export class MixedWorld {
     const { boundMs } = this.#setting;
     const longerMs = this.#nemesis.heal();
     const grants = () =>
-      new Map(this.#storeKeys().map((key) => [key, this.#counters.get(`granted: ${key}`)]));
+      new Map(this.#subjects().map((key) => [key, this.#counters.get(`granted: ${key}`)]));
     const before = grants();
     await this.#timeline.run(this.#timeline.nowMs + longerMs + 6 * boundMs + 10 * MARGIN_MS);
     if (this.#nemesis.isSetBack) this.#counters.add('not judged: healing after a clock set back');
@@ -209,6 +280,12 @@ export class MixedWorld {
     return [...new Set(this.#seats.flatMap(({ instance }) => instance?.storeKeys ?? []))];
   }
 
+  /** What is to be granted again: of a pool, any of its slots. */
+  #subjects(): string[] {
+    const all = this.#seats.flatMap(({ instance }) => instance?.work?.subjects ?? []);
+    return [...new Set(all)];
+  }
+
   /** From time to time: a key that lies free for long while a client that is well waits for it. */
   #look(): void {
     const timeline = this.#timeline;
@@ -221,7 +298,8 @@ export class MixedWorld {
       const waiter = this.#seats.find(
         (seat, number) => !this.#setting.clients[number]?.isMisfit && this.#isWell(seat, key),
       );
-      if (nowMs < fromMs || this.#nemesis.isSetBack || waiter === undefined || !this.#isFree(key)) {
+      const isTold = !this.#nemesis.isSplit && !this.#nemesis.isSetBack && !this.#isUntold(key);
+      if (nowMs < fromMs || !isTold || waiter === undefined || !this.#isFree(key)) {
         this.#idleSinceMs.delete(key);
         continue;
       }
@@ -234,7 +312,7 @@ export class MixedWorld {
   }
 
   #isWell({ instance, path }: Seat<MixedClient>, key: string): boolean {
-    const sinceMs = instance?.waiting.get(key);
+    const sinceMs = instance?.waitsSinceMs(key);
     if (instance === null || sinceMs === undefined || path.isCutOut || path.isCutBack) return false;
     const { process } = instance;
     const leavesAloneMs =
@@ -265,7 +343,8 @@ export class MixedWorld {
     if (of === 'frozen waiters') return draw[of] === 'none' || has(`waiters frozen: ${draw[of]}`);
     if (of === 'operator')
       return draw[of] === 'none' || has(draw[of] === 'revokes' ? 'revoked' : 'revoked by force');
-    return true;
+    const sign = SIGNS[draw[of]] ?? SIGNS[`${of} = ${draw[of]}`];
+    return sign === undefined || sign.every(has);
   }
 
   #prefixes(): number {
@@ -276,6 +355,28 @@ export class MixedWorld {
     return granted.length;
   }
 }
+
+/** By what is seen that a drawn value has taken effect; any other one has. */
+const SIGNS: { readonly [value: string]: readonly string[] } = {
+  leases: ['granted for: leases'],
+  pools: ['granted for: pools'],
+  elections: ['granted for: elections'],
+  once: ['once: ran'],
+  transfers: ['transfer claimed'],
+  'max hold = drawn': ['held for maxHold'],
+  'after a release': ['kept after a release'],
+  drifting: ['clock rate changed'],
+  'beyond the guard': ['clock rate changed beyond the guard'],
+  'half-open': ['carried out unanswered'],
+  reordered: ['replies reordered'],
+  doubled: ['carried out twice'],
+  'no replies': ['fault: no replies'],
+  'no requests': ['fault: no requests'],
+  'half are not heard': ['fault: half are not heard'],
+  'disk full': ['answered: MISCONF'],
+  'out of memory': ['answered: OOM'],
+  'moves while both answer': ['two servers answered'],
+};
 
 /** A client with other bounds than the store's is turned away, and remembers nothing of it. */
 function isRefusal(reply: Reply): boolean {

@@ -38,6 +38,13 @@ export class Path {
   readonly #random: Random;
   readonly links = new Set<SimLink>();
   slowMs = 0;
+  /**
+   * Something between the two repeats a share of the requests: each of these is carried out once
+   * more, up to so long after it, and the second reply is dropped.
+   */
+  doubles: { readonly share: number; readonly withinMs: number } = { share: 0, withinMs: 0 };
+  /** When the newest reply that a process here has read was given. */
+  newestReplyMs = 0;
   /** The share of messages of these channels that get lost; none by default. */
   deafTo: { readonly channel: string; readonly share: number } = { channel: '', share: 0 };
   #isCutOut = false;
@@ -60,6 +67,12 @@ export class Path {
     this.#isCutOut = out;
     this.#isCutBack = back;
     for (const link of [...this.links]) link.go();
+  }
+
+  /** One of the connections that are open now, the n-th of them by a number in [0, 1). */
+  linkAt(size: number): SimLink | undefined {
+    const open = [...this.links].filter((link) => link.isOpen);
+    return open[Math.floor(size * open.length)];
   }
 
   /** Every connection is reset. */
@@ -137,6 +150,9 @@ function dial(parts: NetworkParts, attempt: Attempt): Promise<Link> {
 
 /** One direction of a connection: in order, each with its delay, held up while it is cut. */
 class Wire {
+  /** What is sent here is lost, and neither end hears of it. */
+  isDead = false;
+  slowMs = 0;
   readonly #parts: NetworkParts;
   readonly #phase: Phase;
   readonly #isCut: () => boolean;
@@ -152,10 +168,12 @@ class Wire {
 
   carry(fromMs: number, arrive: () => void): void {
     const { timeline, path } = this.#parts;
-    this.#lastMs = Math.max(this.#lastMs, fromMs + path.delayMs());
+    if (this.isDead) return;
+    this.#lastMs = Math.max(this.#lastMs, fromMs + path.delayMs() + this.slowMs);
     timeline.at(
       this.#lastMs,
       () => {
+        if (this.isDead) return;
         if (this.#isCut() || this.#heldUp.length > 0) this.#holdUp(arrive);
         else arrive();
       },
@@ -207,6 +225,25 @@ export class SimLink implements Link, Served {
 
   get process(): SimProcess {
     return this.#parts.process;
+  }
+
+  /** Whether the server has taken it, and its client still has it. */
+  get isOpen(): boolean {
+    return this.#isServed && this.#end === null;
+  }
+
+  /**
+   * From now on it accepts what is written and answers nothing. Its requests are lost, or are
+   * carried out. It is so for good: the other connections of its process are well.
+   */
+  goSilent(lost: 'requests' | 'replies'): void {
+    this.#there.isDead = lost === 'requests';
+    this.#back.isDead = true;
+  }
+
+  /** Its replies take this much longer than those of other connections. */
+  delayReplies(ms: number): void {
+    this.#back.slowMs = ms;
   }
 
   /** Tells when the server has taken the connection. */
@@ -299,6 +336,8 @@ export class SimLink implements Link, Served {
   }
 
   #serve(args: readonly string[]): void {
+    this.#repeat(args);
+    if (this.#back.isDead) this.#parts.counters.add('carried out unanswered');
     this.#machine.serve(this, args, (reply) => {
       // Its sender has abandoned it, and does not know.
       if (this.#end !== null) this.#parts.counters.add('carried out late');
@@ -306,12 +345,26 @@ export class SimLink implements Link, Served {
     });
   }
 
+  /** Only scripts: what a connection says of itself has no second one to say it. */
+  #repeat(args: readonly string[]): void {
+    const { path, timeline, counters, process } = this.#parts;
+    const { share, withinMs } = path.doubles;
+    if (share === 0 || !args[0]?.startsWith('EVAL') || path.chance() >= share) return;
+    const again = () => {
+      if (this.#machine.isDown || this.#machine.isFrozen) return;
+      counters.add('carried out twice');
+      this.#machine.repeat(args, process);
+    };
+    timeline.at(timeline.nowMs + path.chance() * withinMs, again, PHASE.outside);
+  }
+
   #carry(arrive: () => void): void {
     this.#there.carry(this.#parts.process.trueMs, arrive);
   }
 
   #answer(reply: Reply): void {
-    this.#back.carry(this.#parts.timeline.nowMs, () => this.#hear(() => this.#take(reply)));
+    const { nowMs } = this.#parts.timeline;
+    this.#back.carry(nowMs, () => this.#hear(() => this.#take(reply, nowMs)));
   }
 
   #reset(why: string): void {
@@ -335,7 +388,10 @@ export class SimLink implements Link, Served {
     this.#onEnd(why);
   }
 
-  #take(reply: Reply): void {
+  #take(reply: Reply, givenMs: number): void {
+    const { path, counters } = this.#parts;
+    if (givenMs < path.newestReplyMs && this.#back.slowMs > 0) counters.add('replies reordered');
+    path.newestReplyMs = Math.max(path.newestReplyMs, givenMs);
     if (this.#end !== null) {
       this.#parts.counters.add('answer lost');
       return;

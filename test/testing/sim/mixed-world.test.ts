@@ -1,8 +1,15 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { draw, MIXED_STATES, PAIR, pairCoverage, simulate } from '../../../testing/sim/index.ts';
 
 /** So many are lived through here; `npm run sim -- --kind mixed` has more. */
 const WORLDS = 12;
+/** Of the seeds that reach the most, `sim/corpus.json`: the first ones. */
+const KEPT = JSON.parse(
+  readFileSync(new URL('../../../sim/corpus.json', import.meta.url), 'utf8'),
+) as { hours: number; seeds: number[] };
+const SAMPLE = 6;
+const MOST_KEPT = 200;
 const LONG = { timeout: 120_000 };
 
 describe('a mixed world', () => {
@@ -20,6 +27,23 @@ describe('a mixed world', () => {
       expect(met.length).toBeGreaterThan(MIXED_STATES.length / 2);
       expect(met).toContain('examined');
       expect([...counts.keys()].some((name) => name.startsWith(PAIR))).toBe(true);
+    },
+  );
+
+  it(
+    'K-01 K-10 B-05 B-09 B-10 keeps every promise in the worlds that reach the most',
+    LONG,
+    async () => {
+      expect(new Set(KEPT.seeds).size).toBe(KEPT.seeds.length);
+      expect(KEPT.seeds.length).toBeLessThanOrEqual(MOST_KEPT);
+      const counts = new Set<string>();
+      for (const seed of KEPT.seeds.slice(0, SAMPLE)) {
+        const report = await simulate({ seed, hours: KEPT.hours, kind: 'mixed' });
+        expect(report.violation, `seed ${seed}\n${draw(report)}`).toBeNull();
+        for (const [name] of report.counters) counts.add(name);
+      }
+      const met = MIXED_STATES.filter((state) => counts.has(state));
+      expect(met.length).toBeGreaterThan(MIXED_STATES.length * 0.7);
     },
   );
 
