@@ -132,7 +132,7 @@ export const MIXED_BUGS = [
     patches: [
       {
         file: 'lease/wake-watch.js',
-        find: 'this.#timers.schedule(freed, this.#clock.monotonicMs() + WAVE_MS);',
+        find: 'this.#timers.schedule(freed, this.#clock.monotonicMs() + inMs + WAVE_MS);',
         replace: 'void freed;',
       },
     ],
@@ -144,8 +144,8 @@ export const MIXED_BUGS = [
     patches: [
       {
         file: 'lease/pool/pool.js',
-        find: "typeof slots === 'number' ? numbered(slots) : slots;",
-        replace: "typeof slots === 'number' ? numbered(slots + 1) : slots;",
+        find: 'isCount(slots) ? numbered(slots) : slots;',
+        replace: 'isCount(slots) ? numbered(slots + 1) : slots;',
       },
     ],
   },

@@ -77,9 +77,9 @@ export const SEEDED_BUGS = [
     patches: [
       {
         file: 'lease/tenure.js',
-        find: 'return Math.min(endsAtMs(this.#confirmed, this.policy.timings), this.#holdEndsAtMs);',
+        find: 'const endsMs = endsAtMs(this.#confirmed, timings);',
         replace:
-          'return this.#rt.clock.monotonicMs() + this.#confirmed.sentAtWallMs + this.policy.timings.validMs - this.#rt.clock.wallMs();',
+          'const endsMs = this.#rt.clock.monotonicMs() + this.#confirmed.sentAtWallMs + timings.validMs - this.#rt.clock.wallMs();',
       },
       {
         file: 'core/validity.js',

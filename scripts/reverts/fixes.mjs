@@ -7,7 +7,7 @@
  */
 
 /** Two holders of one key, leases lost without need, and requests executed late. */
-export const OF_LEASES = [
+const OF_LEASES = [
   {
     item: '1.1',
     fix: 'a quarantine lasts as long as a bound that every client knows',
@@ -308,7 +308,7 @@ export const OF_LEASES = [
 ];
 
 /** Work that is lost or done twice, and what is said falsely. */
-export const OF_WORK = [
+const OF_WORK = [
   {
     item: '2.1',
     fix: 'a listing of records has its own beginning, so that every target is seen',
