@@ -76,6 +76,12 @@ describe('K-04 the rule of the two clocks', () => {
     );
   });
 
+  it('K-04 at its very end a confirmation is over, and a clock set back by just the tolerance decides nothing', () => {
+    expect(play([['runs', VALID_MS]]).standing).toBe('over');
+    const { leftMs, standing: stands } = play([['is set', -JUMP_MS]]);
+    expect([leftMs, stands]).toEqual([VALID_MS, 'good']);
+  });
+
   it('K-04 after the wall clock was set back no time is left, and the time is not over', () => {
     const backMs = fc.integer({ min: JUMP_MS + 1, max: 3_600_000 });
     fc.assert(

@@ -1,0 +1,226 @@
+/** Runs the unit tests over mutated files, and finds which mutants make a test fail. */
+import { spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const RUNNER = fileURLToPath(new URL('runner.mjs', import.meta.url));
+const CONFIG = fileURLToPath(new URL('vitest.config.mjs', import.meta.url));
+const VITEST = join(
+  dirname(fileURLToPath(import.meta.resolve('vitest/package.json'))),
+  'vitest.mjs',
+);
+/** Tests that take longer come second, and run with what the others have let through. */
+const QUICK_MS = 150;
+/** A process that does nothing new for so many seconds hangs. */
+const HANG_TICKS = 60;
+
+/**
+ * The answer for each mutant: `killed`, with the test that failed; `survived`; or `unreached` by any test.
+ *
+ * 1. Every test runs once, and says which mutants it reaches.
+ * 2. Every test runs with each mutant that it reaches, the quick tests first.
+ * 3. Of those left, mutants that are reached while files load, and those that spoil the process for what follows, have a
+ *    process each.
+ */
+export class Judge {
+  #dir;
+  #sources;
+  #judges;
+  #workers;
+  #say;
+  /** Per test: its file, how long it takes, and what it reaches. */
+  #tests = new Map();
+  #loaded = new Set();
+  #hits = {};
+  #answers = new Map();
+  #alone = new Set();
+  #passed = new Set();
+
+  constructor(root, { sources, judges, workers, say }) {
+    const cache = join(root, 'node_modules/.cache/holdfast-mutants');
+    mkdirSync(cache, { recursive: true });
+    this.#dir = mkdtempSync(join(cache, 'run-'));
+    this.#sources = sources;
+    this.#judges = judges;
+    this.#workers = workers;
+    this.#say = say;
+  }
+
+  async answers(mutants) {
+    try {
+      await this.#cover();
+      for (const quick of [true, false]) await this.#judge(quick);
+      await this.#judgeAlone(mutants);
+      return mutants.map((mutant) => ({ ...mutant, ...this.#answerOf(mutant.id) }));
+    } finally {
+      rmSync(this.#dir, { recursive: true, force: true });
+    }
+  }
+
+  #answerOf(id) {
+    const killedBy = this.#answers.get(id);
+    if (killedBy !== undefined) return { state: 'killed', killedBy };
+    const tests = [...this.#tests.values()].filter(({ reached }) => reached.has(id)).length;
+    return { state: tests > 0 || this.#loaded.has(id) ? 'survived' : 'unreached', tests };
+  }
+
+  async #cover() {
+    const { lines } = await this.#run('cover', { tests: this.#judges });
+    const failed = lines('failed');
+    if (failed.length > 0) {
+      const names = failed.map(([, name, why]) => `  ${name}: ${why}`).join('\n');
+      throw new Error(`these tests fail without a mutant:\n${names}`);
+    }
+    for (const [id, file] of lines('tests')) {
+      this.#tests.set(id, { file, ms: 0, reached: new Set() });
+    }
+    for (const [id, ms] of lines('spans')) this.#tests.get(id).ms = Number(ms);
+    for (const [text] of lines('coverage')) this.#addCoverage(JSON.parse(text));
+    this.#say(`  ${this.#tests.size} tests`);
+  }
+
+  #addCoverage({ static: loaded, perTest }) {
+    for (const [test, counts] of Object.entries(perTest)) {
+      for (const [id, count] of Object.entries(counts)) {
+        this.#tests.get(test).reached.add(id);
+        this.#hits[id] = Math.max(count, this.#hits[id] ?? 0);
+      }
+    }
+    for (const id of Object.keys(loaded)) this.#loaded.add(id);
+  }
+
+  /** Once more after a process was spoilt or hung, without the mutant that did it. */
+  async #judge(quick) {
+    while (true) {
+      const plan = this.#planFor(quick);
+      const files = new Set(Object.keys(plan).map((id) => this.#tests.get(id).file));
+      if (files.size === 0) return;
+      const spans = Object.fromEntries([...this.#tests].map(([id, { ms }]) => [id, ms]));
+      const round = { tests: [...files], plan, hits: this.#hits, spans };
+      const { lines, hung } = await this.#run('judge', round);
+      for (const [id, test] of lines('passed')) this.#passed.add(`${id} ${test}`);
+      for (const [id, test, why] of [...lines('killed'), ...hung]) {
+        this.#answers.set(id, { file: this.#tests.get(test)?.file, why });
+      }
+      const spoilt = lines('spoilt');
+      for (const [id] of spoilt) this.#alone.add(id);
+      const judged = `${this.#answers.size} killed, ${spoilt.length} spoilt, ${hung.length} hung`;
+      this.#say(`  ${quick ? 'quick' : 'slow'} tests: ${judged}`);
+      if (spoilt.length + hung.length === 0) return;
+    }
+  }
+
+  #planFor(quick) {
+    const plan = {};
+    for (const [test, { ms, reached }] of this.#tests) {
+      if (ms > QUICK_MS === quick) continue;
+      const left = [...reached].filter((id) => this.#isOpen(id, test));
+      if (left.length > 0) plan[test] = left;
+    }
+    return plan;
+  }
+
+  #isOpen(id, test) {
+    if (this.#answers.has(id) || this.#alone.has(id)) return false;
+    return !this.#passed.has(`${id} ${test}`);
+  }
+
+  async #judgeAlone(mutants) {
+    const left = mutants
+      .map(({ id }) => id)
+      .filter((id) => this.#loaded.has(id) || this.#alone.has(id))
+      .filter((id) => !this.#answers.has(id));
+    if (left.length > 0) this.#say(`  ${left.length} mutants with a process each`);
+    const next = async () => {
+      for (let id = left.shift(); id !== undefined; id = left.shift()) {
+        const tests = this.#loaded.has(id) ? this.#judges : this.#filesReaching(id);
+        const { code, hung } = await this.#run('alone', { tests, workers: 1 }, id);
+        if (code === 0) continue;
+        const why = hung.length > 0 ? 'hangs' : 'in a process of its own';
+        this.#answers.set(id, { file: tests.join(' '), why });
+      }
+    };
+    await Promise.all(Array.from({ length: this.#workers }, next));
+  }
+
+  #filesReaching(id) {
+    const reaching = [...this.#tests.values()].filter(({ reached }) => reached.has(id));
+    return [...new Set(reaching.map(({ file }) => file))];
+  }
+
+  /** One run of vitest, and what it has written. */
+  async #run(phase, facts, active = '') {
+    const dir = mkdtempSync(join(this.#dir, `${phase}-`));
+    const runner = phase === 'alone' ? undefined : RUNNER;
+    const run = { phase, sources: this.#sources, runner, workers: this.#workers, ...facts };
+    writeFileSync(join(dir, 'run.json'), JSON.stringify(run));
+    const env = { ...process.env, HOLDFAST_MUTANTS: dir, __STRYKER_ACTIVE_MUTANT__: active };
+    if (active === '') delete env.__STRYKER_ACTIVE_MUTANT__;
+    const { code, hung, output } = await watched(dir, env);
+    if (phase === 'cover' && code !== 0 && linesOf(dir, 'failed').length === 0) {
+      throw new Error(`vitest could not run the tests:\n${output.slice(-3_000)}`);
+    }
+    return { code, hung, lines: (name) => linesOf(dir, name) };
+  }
+}
+
+/** Runs vitest, and ends what hangs in it: a worker that does nothing new, or all of it if no worker says what it does. */
+function watched(dir, env) {
+  const args = [VITEST, 'run', '--config', CONFIG, '--reporter', 'dot', '--no-color'];
+  const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk) => {
+      output = `${output}${chunk}`.slice(-20_000);
+    });
+  }
+  const hung = [];
+  const stills = new Map();
+  let ticks = 0;
+  const timer = setInterval(() => {
+    ticks += 1;
+    const workers = readdirSync(dir).filter((name) => name.startsWith('doing-'));
+    for (const name of workers) {
+      const doing = readFileSync(join(dir, name), 'utf8');
+      const still = stills.get(name);
+      stills.set(name, { doing, ticks: still?.doing === doing ? still.ticks + 1 : 0 });
+      if (stills.get(name).ticks !== HANG_TICKS) continue;
+      const [pid, id, test] = doing.split('\t');
+      if (isRunning(Number(pid), child.pid)) {
+        if (id !== '') hung.push([id, test, 'hangs']);
+        process.kill(Number(pid), 'SIGKILL');
+      }
+    }
+    if (workers.length === 0 && ticks === 4 * HANG_TICKS) {
+      hung.push([]);
+      child.kill('SIGKILL');
+    }
+  }, 1_000);
+  return new Promise((resolve) => {
+    child.once('close', (code) => {
+      clearInterval(timer);
+      resolve({ code: code ?? 1, hung, output });
+    });
+  });
+}
+
+/** Whether a worker is still there and still a child of vitest: its number may have been given to another process. */
+function isRunning(pid, parent) {
+  try {
+    return (
+      readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ')[1] === String(parent)
+    );
+  } catch {
+    return false;
+  }
+}
+
+function linesOf(dir, name) {
+  try {
+    const text = readFileSync(join(dir, name), 'utf8').trimEnd();
+    return text.split('\n').map((line) => line.split('\t'));
+  } catch {
+    return [];
+  }
+}
