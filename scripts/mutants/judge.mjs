@@ -1,6 +1,15 @@
 /** Runs the unit tests over mutated files, and finds which mutants make a test fail. */
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -12,6 +21,8 @@ const VITEST = join(
 );
 /** Tests that take longer come second, and run with what the others have let through. */
 const QUICK_MS = 150;
+/** In place of a test: all of them, in a process of their own. */
+const ALONE = 'alone';
 /** A process that does nothing new for so many seconds hangs. */
 const HANG_TICKS = 60;
 
@@ -22,6 +33,9 @@ const HANG_TICKS = 60;
  * 2. Every test runs with each mutant that it reaches, the quick tests first.
  * 3. Of those left, mutants that are reached while files load, and those that spoil the process for what follows, have a
  *    process each.
+ *
+ * What was found is kept, so that a run that was interrupted goes on where it was, unless a mutated file or a test that
+ * judges has changed since.
  */
 export class Judge {
   #dir;
@@ -38,9 +52,11 @@ export class Judge {
   #passed = new Set();
 
   constructor(root, { sources, judges, workers, say }) {
-    const cache = join(root, 'node_modules/.cache/holdfast-mutants');
-    mkdirSync(cache, { recursive: true });
-    this.#dir = mkdtempSync(join(cache, 'run-'));
+    const tests = [...new Set(judges.flatMap((pattern) => filesBelow(root, pattern)))].sort();
+    const texts = tests.map((path) => readFileSync(path, 'utf8'));
+    const content = JSON.stringify([sources, tests, texts]);
+    const name = createHash('sha256').update(content).digest('hex').slice(0, 16);
+    this.#dir = join(root, 'node_modules/.cache/holdfast-mutants', name);
     this.#sources = sources;
     this.#judges = judges;
     this.#workers = workers;
@@ -48,14 +64,10 @@ export class Judge {
   }
 
   async answers(mutants) {
-    try {
-      await this.#cover();
-      for (const quick of [true, false]) await this.#judge(quick);
-      await this.#judgeAlone(mutants);
-      return mutants.map((mutant) => ({ ...mutant, ...this.#answerOf(mutant.id) }));
-    } finally {
-      rmSync(this.#dir, { recursive: true, force: true });
-    }
+    await this.#cover();
+    for (const quick of [true, false]) await this.#judge(quick);
+    await this.#judgeAlone(mutants);
+    return mutants.map((mutant) => ({ ...mutant, ...this.#answerOf(mutant.id) }));
   }
 
   #answerOf(id) {
@@ -66,12 +78,18 @@ export class Judge {
   }
 
   async #cover() {
-    const { lines } = await this.#run('cover', { tests: this.#judges });
+    const done = join(this.#dir, 'cover/done');
+    if (!existsSync(done)) {
+      rmSync(this.#dir, { recursive: true, force: true });
+      await this.#run('cover', 'cover', { tests: this.#judges });
+    }
+    const lines = (name) => linesOf(join(this.#dir, 'cover'), name);
     const failed = lines('failed');
     if (failed.length > 0) {
       const names = failed.map(([, name, why]) => `  ${name}: ${why}`).join('\n');
       throw new Error(`these tests fail without a mutant:\n${names}`);
     }
+    writeFileSync(done, '');
     for (const [id, file] of lines('tests')) {
       this.#tests.set(id, { file, ms: 0, reached: new Set() });
     }
@@ -92,23 +110,34 @@ export class Judge {
 
   /** Once more after a process was spoilt or hung, without the mutant that did it. */
   async #judge(quick) {
-    while (true) {
+    for (let isOver = false; !isOver; ) {
+      this.#readAnswers();
       const plan = this.#planFor(quick);
       const files = new Set(Object.keys(plan).map((id) => this.#tests.get(id).file));
       if (files.size === 0) return;
       const spans = Object.fromEntries([...this.#tests].map(([id, { ms }]) => [id, ms]));
       const round = { tests: [...files], plan, hits: this.#hits, spans };
-      const { lines, hung } = await this.#run('judge', round);
-      for (const [id, test] of lines('passed')) this.#passed.add(`${id} ${test}`);
-      for (const [id, test, why] of [...lines('killed'), ...hung]) {
-        this.#answers.set(id, { file: this.#tests.get(test)?.file, why });
-      }
-      const spoilt = lines('spoilt');
-      for (const [id] of spoilt) this.#alone.add(id);
-      const judged = `${this.#answers.size} killed, ${spoilt.length} spoilt, ${hung.length} hung`;
-      this.#say(`  ${quick ? 'quick' : 'slow'} tests: ${judged}`);
-      if (spoilt.length + hung.length === 0) return;
+      const before = this.#alone.size;
+      const { hung } = await this.#run('judge', 'judge', round);
+      for (const [id, test] of hung) this.#note('killed', [id, test, 'hangs']);
+      this.#readAnswers();
+      isOver = hung.length === 0 && this.#alone.size === before;
+      const tests = quick ? 'quick' : 'slow';
+      this.#say(`  ${tests} tests: ${this.#answers.size} killed, ${hung.length} hung`);
     }
+  }
+
+  #readAnswers() {
+    const dir = join(this.#dir, 'judge');
+    for (const [id, test] of linesOf(dir, 'passed')) this.#passed.add(`${id} ${test}`);
+    for (const [id, test, why] of linesOf(dir, 'killed')) {
+      this.#answers.set(id, { file: this.#tests.get(test)?.file, why });
+    }
+    for (const [id] of linesOf(dir, 'spoilt')) this.#alone.add(id);
+  }
+
+  #note(name, facts) {
+    appendFileSync(join(this.#dir, 'judge', name), `${facts.join('\t')}\n`);
   }
 
   #planFor(quick) {
@@ -130,18 +159,18 @@ export class Judge {
     const left = mutants
       .map(({ id }) => id)
       .filter((id) => this.#loaded.has(id) || this.#alone.has(id))
-      .filter((id) => !this.#answers.has(id));
+      .filter((id) => !this.#answers.has(id) && !this.#passed.has(`${id} ${ALONE}`));
     if (left.length > 0) this.#say(`  ${left.length} mutants with a process each`);
     const next = async () => {
       for (let id = left.shift(); id !== undefined; id = left.shift()) {
         const tests = this.#loaded.has(id) ? this.#judges : this.#filesReaching(id);
-        const { code, hung } = await this.#run('alone', { tests, workers: 1 }, id);
-        if (code === 0) continue;
-        const why = hung.length > 0 ? 'hangs' : 'in a process of its own';
-        this.#answers.set(id, { file: tests.join(' '), why });
+        const { code } = await this.#run('alone', `alone-${id}`, { tests, workers: 1 }, id);
+        rmSync(join(this.#dir, `alone-${id}`), { recursive: true });
+        this.#note(code === 0 ? 'passed' : 'killed', [id, ALONE, '']);
       }
     };
     await Promise.all(Array.from({ length: this.#workers }, next));
+    this.#readAnswers();
   }
 
   #filesReaching(id) {
@@ -149,9 +178,11 @@ export class Judge {
     return [...new Set(reaching.map(({ file }) => file))];
   }
 
-  /** One run of vitest, and what it has written. */
-  async #run(phase, facts, active = '') {
-    const dir = mkdtempSync(join(this.#dir, `${phase}-`));
+  /** One run of vitest. */
+  async #run(phase, name, facts, active = '') {
+    const dir = join(this.#dir, name);
+    mkdirSync(dir, { recursive: true });
+    for (const old of readdirSync(dir).filter(isDoing)) rmSync(join(dir, old));
     const runner = phase === 'alone' ? undefined : RUNNER;
     const run = { phase, sources: this.#sources, runner, workers: this.#workers, ...facts };
     writeFileSync(join(dir, 'run.json'), JSON.stringify(run));
@@ -161,7 +192,7 @@ export class Judge {
     if (phase === 'cover' && code !== 0 && linesOf(dir, 'failed').length === 0) {
       throw new Error(`vitest could not run the tests:\n${output.slice(-3_000)}`);
     }
-    return { code, hung, lines: (name) => linesOf(dir, name) };
+    return { code, hung };
   }
 }
 
@@ -175,12 +206,15 @@ function watched(dir, env) {
       output = `${output}${chunk}`.slice(-20_000);
     });
   }
+  // Whoever ends this process ends vitest, too.
+  const end = () => child.kill('SIGKILL') && process.exit(143);
+  process.once('SIGTERM', end);
   const hung = [];
   const stills = new Map();
   let ticks = 0;
   const timer = setInterval(() => {
     ticks += 1;
-    const workers = readdirSync(dir).filter((name) => name.startsWith('doing-'));
+    const workers = readdirSync(dir).filter(isDoing);
     for (const name of workers) {
       const doing = readFileSync(join(dir, name), 'utf8');
       const still = stills.get(name);
@@ -193,13 +227,13 @@ function watched(dir, env) {
       }
     }
     if (workers.length === 0 && ticks === 4 * HANG_TICKS) {
-      hung.push([]);
       child.kill('SIGKILL');
     }
   }, 1_000);
   return new Promise((resolve) => {
     child.once('close', (code) => {
       clearInterval(timer);
+      process.off('SIGTERM', end);
       resolve({ code: code ?? 1, hung, output });
     });
   });
@@ -214,6 +248,18 @@ function isRunning(pid, parent) {
   } catch {
     return false;
   }
+}
+
+/** The files of the folder that a pattern begins with. */
+function filesBelow(root, pattern) {
+  const [folder] = pattern.includes('*') ? pattern.split(/[^/]*\*/) : [dirname(pattern)];
+  return readdirSync(join(root, folder), { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+}
+
+function isDoing(name) {
+  return name.startsWith('doing-');
 }
 
 function linesOf(dir, name) {

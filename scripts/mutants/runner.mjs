@@ -71,7 +71,7 @@ export default class MutantRunner extends TestRunner {
   async runTask(test) {
     if (phase === 'judge' && this.#active === null) return;
     try {
-      const limit = 40 + Math.ceil((5 * (spans[test.id] ?? 0)) / TICK_MS);
+      const limit = 12 + Math.ceil((8 * (spans[test.id] ?? 0)) / TICK_MS);
       await (phase === 'cover' ? getFn(test)() : withLimit(() => getFn(test)(), limit));
     } catch (error) {
       this.#fail(error);

@@ -30,6 +30,18 @@ it.each([
   expect(() => workTimings(times)).toThrow(expected);
 });
 
+it('K-06 the shortest and the longest lease and the longest grace are accepted', () => {
+  expect(workTimings({ ttl: 600 }).ttl).toBe(600);
+  expect(workTimings({ ttl: LONGEST_TTL_MS }).ttl).toBe(LONGEST_TTL_MS);
+  expect(() => workTimings({ ttl: LONGEST_TTL_MS + 1 })).toThrow(/a lease lasts from 600ms to 12h/);
+  expect(workTimings({ grace: 12_500 }).stop).toBe(12_500);
+  expect(() => workTimings({ grace: 12_501 })).toThrow(/at most 12500ms/);
+});
+
+it('K-06 an operation of a short lease with a short grace takes a sixth of the TTL', () => {
+  expect(workTimings({ ttl: '6s', grace: 10 }).operationTimeout).toBe(1_000);
+});
+
 it('K-06 all results are valid timings, and the guard covers the grace', () => {
   const times = fc.record({
     ttl: fc.integer({ min: 600, max: LONGEST_TTL_MS }),
