@@ -34,13 +34,14 @@ const HANG_TICKS = 60;
  * 3. Of those left, mutants that are reached while files load, and those that spoil the process for what follows, have a
  *    process each.
  *
- * What was found is kept, so that a run that was interrupted goes on where it was, unless a mutated file or a test that
- * judges has changed since.
+ * What was found is kept for as long as the mutated files are the same, so that a run that was interrupted goes on where it
+ * was. What a test file has found is forgotten when this file changes.
  */
 export class Judge {
   #dir;
   #sources;
-  #judges;
+  /** The test files that judge, each with a digest of its content. */
+  #files = new Map();
   #workers;
   #say;
   /** Per test: its file, how long it takes, and what it reaches. */
@@ -52,13 +53,12 @@ export class Judge {
   #passed = new Set();
 
   constructor(root, { sources, judges, workers, say }) {
-    const tests = [...new Set(judges.flatMap((pattern) => filesBelow(root, pattern)))].sort();
-    const texts = tests.map((path) => readFileSync(path, 'utf8'));
-    const content = JSON.stringify([sources, tests, texts]);
-    const name = createHash('sha256').update(content).digest('hex').slice(0, 16);
+    const name = digest(JSON.stringify(sources));
     this.#dir = join(root, 'node_modules/.cache/holdfast-mutants', name);
+    for (const path of new Set(judges.flatMap((pattern) => filesLike(root, pattern)))) {
+      this.#files.set(join(root, path), digest(readFileSync(join(root, path), 'utf8')));
+    }
     this.#sources = sources;
-    this.#judges = judges;
     this.#workers = workers;
     this.#say = say;
   }
@@ -78,30 +78,53 @@ export class Judge {
   }
 
   async #cover() {
-    const done = join(this.#dir, 'cover/done');
-    if (!existsSync(done)) {
-      rmSync(this.#dir, { recursive: true, force: true });
-      await this.#run('cover', 'cover', { tests: this.#judges });
+    const known = this.#forget();
+    const left = [...this.#files.keys()].filter((file) => known[file] === undefined);
+    if (left.length > 0) {
+      await this.#run('cover', 'cover', { tests: left });
+      const failed = linesOf(join(this.#dir, 'cover'), 'failed');
+      if (failed.length > 0) {
+        const names = failed.map(([, , name, why]) => `  ${name}: ${why}`).join('\n');
+        rmSync(this.#dir, { recursive: true });
+        throw new Error(`these tests fail without a mutant:\n${names}`);
+      }
+      writeFileSync(join(this.#dir, 'files.json'), JSON.stringify([...this.#files]));
     }
-    const lines = (name) => linesOf(join(this.#dir, 'cover'), name);
-    const failed = lines('failed');
-    if (failed.length > 0) {
-      const names = failed.map(([, name, why]) => `  ${name}: ${why}`).join('\n');
-      throw new Error(`these tests fail without a mutant:\n${names}`);
+    for (const [file, id, ms] of linesOf(join(this.#dir, 'cover'), 'tests')) {
+      this.#tests.set(id, { file, ms: Number(ms), reached: new Set() });
     }
-    writeFileSync(done, '');
-    for (const [id, file] of lines('tests')) {
-      this.#tests.set(id, { file, ms: 0, reached: new Set() });
+    for (const [, text] of linesOf(join(this.#dir, 'cover'), 'coverage')) {
+      this.#addCoverage(JSON.parse(text));
     }
-    for (const [id, ms] of lines('spans')) this.#tests.get(id).ms = Number(ms);
-    for (const [text] of lines('coverage')) this.#addCoverage(JSON.parse(text));
     this.#say(`  ${this.#tests.size} tests`);
+  }
+
+  /** Removes what test files have found that are not the same any more; returns those that are. */
+  #forget() {
+    const kept = {};
+    const at = join(this.#dir, 'files.json');
+    const old = existsSync(at) ? JSON.parse(readFileSync(at, 'utf8')) : [];
+    for (const [file, content] of old) if (this.#files.get(file) === content) kept[file] = content;
+    const isSame = old.length === this.#files.size && Object.keys(kept).length === old.length;
+    for (const name of [
+      'cover/tests',
+      'cover/coverage',
+      'judge/killed',
+      'judge/passed',
+      'judge/spoilt',
+    ]) {
+      const lines = linesOf(this.#dir, name);
+      if (lines.length === 0) continue;
+      const left = lines.filter(([file]) => (file === ALONE ? isSame : kept[file] !== undefined));
+      writeFileSync(join(this.#dir, name), left.map((line) => `${line.join('\t')}\n`).join(''));
+    }
+    return kept;
   }
 
   #addCoverage({ static: loaded, perTest }) {
     for (const [test, counts] of Object.entries(perTest)) {
       for (const [id, count] of Object.entries(counts)) {
-        this.#tests.get(test).reached.add(id);
+        this.#tests.get(test)?.reached.add(id);
         this.#hits[id] = Math.max(count, this.#hits[id] ?? 0);
       }
     }
@@ -119,7 +142,9 @@ export class Judge {
       const round = { tests: [...files], plan, hits: this.#hits, spans };
       const before = this.#alone.size;
       const { hung } = await this.#run('judge', 'judge', round);
-      for (const [id, test] of hung) this.#note('killed', [id, test, 'hangs']);
+      for (const [id, test] of hung) {
+        this.#note('killed', [this.#tests.get(test).file, id, test, 'hangs']);
+      }
       this.#readAnswers();
       isOver = hung.length === 0 && this.#alone.size === before;
       const tests = quick ? 'quick' : 'slow';
@@ -129,11 +154,9 @@ export class Judge {
 
   #readAnswers() {
     const dir = join(this.#dir, 'judge');
-    for (const [id, test] of linesOf(dir, 'passed')) this.#passed.add(`${id} ${test}`);
-    for (const [id, test, why] of linesOf(dir, 'killed')) {
-      this.#answers.set(id, { file: this.#tests.get(test)?.file, why });
-    }
-    for (const [id] of linesOf(dir, 'spoilt')) this.#alone.add(id);
+    for (const [, id, test] of linesOf(dir, 'passed')) this.#passed.add(`${id} ${test}`);
+    for (const [file, id, , why] of linesOf(dir, 'killed')) this.#answers.set(id, { file, why });
+    for (const [, id] of linesOf(dir, 'spoilt')) this.#alone.add(id);
   }
 
   #note(name, facts) {
@@ -163,10 +186,10 @@ export class Judge {
     if (left.length > 0) this.#say(`  ${left.length} mutants with a process each`);
     const next = async () => {
       for (let id = left.shift(); id !== undefined; id = left.shift()) {
-        const tests = this.#loaded.has(id) ? this.#judges : this.#filesReaching(id);
+        const tests = this.#loaded.has(id) ? [...this.#files.keys()] : this.#filesReaching(id);
         const { code } = await this.#run('alone', `alone-${id}`, { tests, workers: 1 }, id);
         rmSync(join(this.#dir, `alone-${id}`), { recursive: true });
-        this.#note(code === 0 ? 'passed' : 'killed', [id, ALONE, '']);
+        this.#note(code === 0 ? 'passed' : 'killed', [ALONE, id, ALONE, '']);
       }
     };
     await Promise.all(Array.from({ length: this.#workers }, next));
@@ -250,12 +273,19 @@ function isRunning(pid, parent) {
   }
 }
 
-/** The files of the folder that a pattern begins with. */
-function filesBelow(root, pattern) {
-  const [folder] = pattern.includes('*') ? pattern.split(/[^/]*\*/) : [dirname(pattern)];
-  return readdirSync(join(root, folder), { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name));
+/** The files that fit a pattern, in which `*` is a part of a name, and `**` any folders. */
+function filesLike(root, pattern) {
+  const [folder] = pattern.includes('*') ? pattern.split(/[^/]*\*/) : [`${dirname(pattern)}/`];
+  const source = pattern
+    .replaceAll('.', '\\.')
+    .replace(/\*\*\/|\*/g, (stars) => (stars === '*' ? '[^/]*' : '(?:.*/)?'));
+  const fits = new RegExp(`^${source}$`);
+  const below = readdirSync(join(root, folder), { recursive: true });
+  return below.map((name) => `${folder}${name}`).filter((path) => fits.test(path));
+}
+
+function digest(text) {
+  return createHash('sha256').update(text).digest('hex').slice(0, 16);
 }
 
 function isDoing(name) {
@@ -264,8 +294,8 @@ function isDoing(name) {
 
 function linesOf(dir, name) {
   try {
-    const text = readFileSync(join(dir, name), 'utf8').trimEnd();
-    return text.split('\n').map((line) => line.split('\t'));
+    const lines = readFileSync(join(dir, name), 'utf8').split('\n');
+    return lines.filter((line) => line !== '').map((line) => line.split('\t'));
   } catch {
     return [];
   }

@@ -44,7 +44,7 @@ export default class MutantRunner extends TestRunner {
   async onBeforeRunTask(test) {
     await super.onBeforeRunTask(test);
     if (phase === 'cover') return;
-    const killed = new Set(readLines('killed').map(([id]) => id));
+    const killed = new Set(readLines('killed').map(([, id]) => id));
     this.#waiting = this.#isSpoilt ? [] : (plan[test.id] ?? []).filter((id) => !killed.has(id));
     if (this.#waiting.length === 0) test.mode = 'skip';
     // One more for each that may have to be followed by a run without a mutant.
@@ -82,10 +82,11 @@ export default class MutantRunner extends TestRunner {
     // A rejection that nobody handles is announced one turn later.
     await new Promise((resolve) => setImmediate(resolve));
     const failed = this.#failure ?? (test.result.state === 'fail' ? 'a hook failed' : null);
+    const { filepath } = test.file;
     if (phase === 'cover') {
       world.currentTestId = undefined;
-      if (failed !== null) write('failed', [test.id, test.name, failed]);
-      write('spans', [test.id, Math.ceil(performance.now() - this.#startedAt)]);
+      if (failed !== null) write('failed', [filepath, test.id, test.name, failed]);
+      write('tests', [filepath, test.id, Math.ceil(performance.now() - this.#startedAt)]);
       return;
     }
     test.result.state = 'pass';
@@ -95,6 +96,7 @@ export default class MutantRunner extends TestRunner {
   }
 
   #settle(test, failed) {
+    const { filepath } = test.file;
     if (this.#active === '') {
       this.#mustBeClean = false;
       if (failed === null) write('killed', this.#kill);
@@ -104,19 +106,19 @@ export default class MutantRunner extends TestRunner {
         write('spoilt', [...this.#kill, failed]);
       }
     } else if (this.#active !== null && failed !== null) {
-      this.#kill = [this.#active, test.id, failed];
+      this.#kill = [filepath, this.#active, test.id, failed];
       this.#mustBeClean = true;
     } else if (this.#active !== null) {
-      write('passed', [this.#active, test.id]);
+      write('passed', [filepath, this.#active, test.id]);
     }
   }
 
   onAfterRunFiles(files) {
     super.onAfterRunFiles(files);
-    if (phase !== 'cover') return;
-    for (const { id, filepath } of files.flatMap(testsOf)) write('tests', [id, filepath]);
-    if (world.mutantCoverage === undefined) return;
-    appendFileSync(join(dir, 'coverage'), `${JSON.stringify(world.mutantCoverage)}\n`);
+    const [file] = files;
+    if (phase !== 'cover' || file === undefined || world.mutantCoverage === undefined) return;
+    const line = `${file.filepath}\t${JSON.stringify(world.mutantCoverage)}\n`;
+    appendFileSync(join(dir, 'coverage'), line);
   }
 
   #fail(error) {
@@ -137,11 +139,6 @@ function withLimit(work, ticks) {
       .then(resolve, reject)
       .finally(() => clearInterval(timer));
   });
-}
-
-function testsOf(task) {
-  if (task.type === 'test') return [{ id: task.id, filepath: task.file.filepath }];
-  return task.tasks.flatMap(testsOf);
 }
 
 function write(name, facts) {
