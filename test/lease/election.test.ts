@@ -172,6 +172,216 @@ describe('Election', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
+  it('K-14 the state is following from the first moment, and both changes of leadership are events', async () => {
+    const { clock, actor } = world();
+    const first = await actor();
+    const a = candidate(first);
+    expect([a.election.state, a.election.isLeader]).toEqual(['following', false]);
+    await clock.advance(100);
+    const { fence, lease } = a.context();
+    const stopping = a.election.stop();
+    await clock.advance(100);
+    await stopping;
+    const leaderEvents = first.happened.filter(({ name }) => name.startsWith('leader.'));
+    expect(leaderEvents).toEqual([
+      { name: 'leader.elected', election: 'scheduler', holder: lease.holder, fence },
+      { name: 'leader.lost', election: 'scheduler', fence, reason: 'stopped' },
+    ]);
+  });
+
+  it('K-13 only the leader is one: not a follower, not one whose lease is in doubt, not one that steps down', async () => {
+    const { clock, actor } = world();
+    const first = await actor();
+    let settle = () => {};
+    const a = candidate(first, {
+      onElected: () => new Promise<void>((resolve) => (settle = resolve)),
+    });
+    const b = candidate(await actor());
+    await clock.advance(100);
+    expect([a.election.isLeader, b.election.isLeader]).toEqual([true, false]);
+    clock.jumpWall(5_000);
+    expect([a.election.state, a.election.isLeader]).toEqual(['leading', false]);
+    await clock.advance(100);
+    expect(a.election.isLeader).toBe(true);
+    const stopping = a.election.stop();
+    await clock.advance(10);
+    expect([a.election.state, a.election.isLeader]).toEqual(['stepping down', false]);
+    settle();
+    await clock.advance(100);
+    await stopping;
+  });
+
+  it('K-13 the work is given the checks of the lease', async () => {
+    const { clock, actor } = world();
+    const a = candidate(await actor());
+    await clock.advance(100);
+    const held = a.context();
+    expect(held.isHeld()).toBe(true);
+    held.assertHeld();
+    await expect(held.guard(() => Promise.resolve())).rejects.toMatchObject({
+      code: 'GUARD_NOT_OFFERED',
+    });
+    clock.block(60_000);
+    expect(held.isHeld()).toBe(false);
+    expect(() => held.assertHeld()).toThrow(expect.objectContaining({ code: 'LEASE_LOST' }));
+  });
+
+  it('K-08 a leader without work that waits is released by its stop, and the next leads at once', async () => {
+    const { clock, actor } = world();
+    const a = candidate(await actor(), { onElected: () => {} });
+    const b = candidate(await actor());
+    await clock.advance(50);
+    const stopping = a.election.stop();
+    await clock.advance(50);
+    await stopping;
+    expect([a.told, b.told]).toEqual([['lost: stopped'], ['elected']]);
+  });
+
+  it('K-08 stop waits for the work as long as it says, and leaves the key of work that does not end to expire', async () => {
+    const { clock, actor } = world();
+    const a = candidate(await actor(), { onElected: () => new Promise(() => {}) });
+    const b = candidate(await actor());
+    await clock.advance(50);
+    let isStopped = false;
+    const stopping = a.election.stop({ within: '2s' }).then(() => (isStopped = true));
+    await clock.advance(1_900);
+    expect(isStopped).toBe(false);
+    await clock.advance(200);
+    expect([isStopped, a.election.state, b.told]).toEqual([true, 'stopped', []]);
+    await stopping;
+    await clock.advance(31_000);
+    expect(b.told).toEqual(['elected']);
+  });
+
+  it('K-06 the limit of a stop is checked', async () => {
+    const { actor } = world();
+    const a = candidate(await actor());
+    await expect(a.election.stop({ within: 'soon' })).rejects.toMatchObject({
+      code: 'CONFIG_INVALID',
+      field: 'within',
+    });
+  });
+
+  it('K-08 an election that a listener stops as it begins to lead stops', async () => {
+    const { clock, actor } = world();
+    const first = await actor();
+    first.holdfast.on('leader.elected', () => void a.election.stop());
+    const a = candidate(first, { onElected: () => {} });
+    await clock.advance(100);
+    expect([a.told, a.election.state]).toEqual([['lost: stopped'], 'stopped']);
+  });
+
+  it('K-08 an election can be disposed of', async () => {
+    const { clock, actor } = world();
+    const a = candidate(await actor());
+    await clock.advance(50);
+    const disposing = a.election[Symbol.asyncDispose]();
+    await clock.advance(50);
+    await disposing;
+    expect(a.election.state).toBe('stopped');
+  });
+
+  it('K-08 work that sees why it is stopped is told that the election was closed', async () => {
+    const { clock, actor } = world();
+    const a = candidate(await actor());
+    await clock.advance(50);
+    const stopping = a.election.stop();
+    await clock.advance(50);
+    await stopping;
+    expect(a.context().signal.reason).toMatchObject({ code: 'CLOSED' });
+    expect(String(a.context().signal.reason)).toContain("election 'scheduler'");
+  });
+
+  it('K-13 a candidate competes for longer than one wait lasts', async () => {
+    const { clock, actor } = world();
+    const a = candidate(await actor());
+    await clock.advance(10);
+    const second = await actor();
+    const b = candidate(second);
+    await clock.advance(3_700_000);
+    expect(second.names()).not.toContain('leader.failed');
+    const stopping = a.election.stop();
+    await clock.advance(1_000);
+    await stopping;
+    expect(b.told).toEqual(['elected']);
+  }, 60_000);
+
+  it('K-14 work that fails again and again is tried with pauses that double up to 10 s, and begin anew after a term', async () => {
+    const { clock, actor } = world();
+    const first = await actor();
+    const triesAtMs: number[] = [];
+    let fails = true;
+    const a = candidate(first, {
+      onElected: ({ signal }) => {
+        triesAtMs.push(clock.monotonicMs());
+        if (fails) throw new Error('no configuration');
+        return new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+      },
+    });
+    await clock.advance(60_000);
+    const pauses = triesAtMs.slice(1).map((at, index) => at - (triesAtMs[index] ?? 0));
+    expect(pauses.length).toBeGreaterThan(8);
+    expect(pauses[0]).toBeLessThanOrEqual(200);
+    for (const [index, pauseMs] of pauses.slice(0, 6).entries()) {
+      expect(pauseMs).toBeGreaterThanOrEqual(50 * 2 ** index);
+      expect(pauseMs).toBeLessThanOrEqual(200 * 2 ** index);
+    }
+    expect(Math.max(...pauses)).toBeLessThanOrEqual(16_000);
+    expect(Math.max(...pauses)).toBeGreaterThan(4_000);
+    fails = false;
+    await clock.advance(20_000);
+    expect(a.election.isLeader).toBe(true);
+    fails = true;
+    await first.holdfast.revoke('scheduler', { reason: 'a test', force: true });
+    const before = triesAtMs.length;
+    await clock.advance(45_000);
+    expect(triesAtMs.length - before).toBeGreaterThan(5);
+  });
+
+  it('K-14 an onLost that throws is an event, and the lease is released all the same', async () => {
+    const { clock, actor } = world();
+    const first = await actor();
+    const failed: unknown[] = [];
+    first.holdfast.on('listener.failed', (facts) => failed.push(facts));
+    const error = new Error('pager is down');
+    const a = candidate(first, {
+      onLost: () => {
+        throw error;
+      },
+    });
+    const plain = candidate(await actor(), { onLost: undefined } as Partial<ElectOptions>);
+    await clock.advance(50);
+    const stopping = a.election.stop();
+    await clock.advance(50);
+    await stopping;
+    expect(failed).toEqual([{ event: 'leader.lost', error }]);
+    expect(plain.told).toEqual(['elected']);
+    const ending = plain.election.stop();
+    await clock.advance(50);
+    await ending;
+    expect(plain.told).toEqual(['elected', 'settled']);
+  });
+
+  it('K-14 a revoked leader is told so', async () => {
+    const { clock, actor } = world();
+    const first = await actor();
+    const a = candidate(first);
+    await clock.advance(50);
+    await first.holdfast.revoke('scheduler', { reason: 'a test', force: true });
+    await clock.advance(50);
+    expect(a.told.slice(0, 2)).toEqual(['elected', 'lost: revoked']);
+  });
+
+  it('K-12 timings are those of the lease', async () => {
+    const { clock, actor } = world();
+    const { holdfast } = await actor();
+    const timings = { ttl: '9s', renewEvery: '2s', stop: '500ms', operationTimeout: '1s' };
+    const a = candidate({ holdfast } as Actor, { ...timings, guard: '1s' });
+    await clock.advance(50);
+    expect(a.context().lease.remainingMs()).toBeGreaterThan(7_900);
+    expect(a.context().lease.remainingMs()).toBeLessThanOrEqual(8_000);
+  });
+
   it('K-06 invalid options are refused at once', async () => {
     const { actor } = world();
     const { holdfast } = await actor();
