@@ -88,6 +88,9 @@ export class Judge {
         rmSync(this.#dir, { recursive: true });
         throw new Error(`these tests fail without a mutant:\n${names}`);
       }
+      const done = new Set(linesOf(join(this.#dir, 'cover'), 'tests').map(([file]) => file));
+      const missing = left.filter((file) => !done.has(file));
+      if (missing.length > 0) throw new Error(`vitest did not run ${missing.join(', ')}`);
       writeFileSync(join(this.#dir, 'files.json'), JSON.stringify([...this.#files]));
     }
     for (const [file, id, ms] of linesOf(join(this.#dir, 'cover'), 'tests')) {
@@ -131,24 +134,24 @@ export class Judge {
     for (const id of Object.keys(loaded)) this.#loaded.add(id);
   }
 
-  /** Once more after a process was spoilt or hung, without the mutant that did it. */
+  /** Once more after a process was spoilt or hung, until all tests have answered. */
   async #judge(quick) {
-    for (let isOver = false; !isOver; ) {
-      this.#readAnswers();
+    this.#readAnswers();
+    for (let left = Number.POSITIVE_INFINITY; ; ) {
       const plan = this.#planFor(quick);
-      const files = new Set(Object.keys(plan).map((id) => this.#tests.get(id).file));
-      if (files.size === 0) return;
+      const size = Object.values(plan).flat().length;
+      if (size === 0) return;
+      if (size >= left) throw new Error(`${size} answers are missing, and vitest gives no more`);
+      left = size;
+      const tests = [...new Set(Object.keys(plan).map((id) => this.#tests.get(id).file))];
       const spans = Object.fromEntries([...this.#tests].map(([id, { ms }]) => [id, ms]));
-      const round = { tests: [...files], plan, hits: this.#hits, spans };
-      const before = this.#alone.size;
-      const { hung } = await this.#run('judge', 'judge', round);
+      const { hung } = await this.#run('judge', 'judge', { tests, plan, hits: this.#hits, spans });
       for (const [id, test] of hung) {
         this.#note('killed', [this.#tests.get(test).file, id, test, 'hangs']);
       }
       this.#readAnswers();
-      isOver = hung.length === 0 && this.#alone.size === before;
-      const tests = quick ? 'quick' : 'slow';
-      this.#say(`  ${tests} tests: ${this.#answers.size} killed, ${hung.length} hung`);
+      const name = quick ? 'quick' : 'slow';
+      this.#say(`  ${name} tests: ${this.#answers.size} killed, ${hung.length} hung`);
     }
   }
 

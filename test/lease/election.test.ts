@@ -349,7 +349,8 @@ describe('Election', () => {
         throw error;
       },
     });
-    const plain = candidate(await actor(), { onLost: undefined } as Partial<ElectOptions>);
+    const silent = { onLost: undefined } as unknown as Partial<ElectOptions>;
+    const plain = candidate(await actor(), silent);
     await clock.advance(50);
     const stopping = a.election.stop();
     await clock.advance(50);
