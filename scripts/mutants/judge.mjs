@@ -24,7 +24,7 @@ const QUICK_MS = 150;
 /** In place of a test: all of them, in a process of their own. */
 const ALONE = 'alone';
 /** A process that does nothing new for so many seconds hangs. */
-const HANG_TICKS = 60;
+const HANG_TICKS = 20;
 
 /**
  * The answer for each mutant: `killed`, with the test that failed; `survived`; or `unreached` by any test.
@@ -242,17 +242,17 @@ function watched(dir, env) {
     ticks += 1;
     const workers = readdirSync(dir).filter(isDoing);
     for (const name of workers) {
-      const doing = readFileSync(join(dir, name), 'utf8');
+      const doing = textOf(join(dir, name));
       const still = stills.get(name);
       stills.set(name, { doing, ticks: still?.doing === doing ? still.ticks + 1 : 0 });
       if (stills.get(name).ticks !== HANG_TICKS) continue;
       const [pid, id, test] = doing.split('\t');
-      if (isRunning(Number(pid), child.pid)) {
+      if (doing !== '' && isRunning(Number(pid), child.pid)) {
         if (id !== '') hung.push([id, test, 'hangs']);
         process.kill(Number(pid), 'SIGKILL');
       }
     }
-    if (workers.length === 0 && ticks === 4 * HANG_TICKS) {
+    if (stills.size === 0 && ticks === 12 * HANG_TICKS) {
       child.kill('SIGKILL');
     }
   }, 1_000);
@@ -289,6 +289,15 @@ function filesLike(root, pattern) {
 
 function digest(text) {
   return createHash('sha256').update(text).digest('hex').slice(0, 16);
+}
+
+/** A worker removes its file when a test is over, which may be just now. */
+function textOf(path) {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
 }
 
 function isDoing(name) {

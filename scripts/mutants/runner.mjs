@@ -4,7 +4,7 @@
  * switched on. After a mutant that a test has failed, the test runs once without: if it fails again, the mutant has left
  * something behind, so the answer does not count and this process judges nothing more.
  */
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TestRunner } from 'vitest';
 import { getFn } from 'vitest/suite';
@@ -111,6 +111,11 @@ export default class MutantRunner extends TestRunner {
     } else if (this.#active !== null) {
       write('passed', [filepath, this.#active, test.id]);
     }
+  }
+
+  onAfterRunTask(test) {
+    super.onAfterRunTask(test);
+    rmSync(join(dir, `doing-${process.pid}`), { force: true });
   }
 
   onAfterRunFiles(files) {

@@ -20,14 +20,7 @@ export const JUDGES = [
   ['src/fleet', ['test/fleet/**/*.test.ts']],
   ['src/worker', ['test/worker/**/*.test.ts']],
   ['src/workflow', ['test/workflow/**/*.test.ts']],
-  [
-    LUA,
-    [
-      'test/store/redis-*.test.ts',
-      'test/lease/reassert.test.ts',
-      'test/testing/sim-redis-conformance.test.ts',
-    ],
-  ],
+  [LUA, ['test/store/redis-lease*.test.ts']],
 ];
 
 /** The tests that judge a place; throws if none is known. */
