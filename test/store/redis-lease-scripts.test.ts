@@ -1,15 +1,22 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../src/core/random.ts';
-import type { Reply } from '../../src/store/redis/client/wire.ts';
+import { type Reply, ReplyError } from '../../src/store/redis/client/wire.ts';
 import { type ScriptName, scripts } from '../../src/store/redis/scripts.ts';
 import { FakeClock } from '../../testing/fakes/fake-clock.ts';
+import { compileLua } from '../../testing/sim-redis/lua.ts';
+import { first } from '../../testing/sim-redis/lua-operators.ts';
+import { LuaTable } from '../../testing/sim-redis/lua-value.ts';
+import { fromLua, ScriptRun } from '../../testing/sim-redis/script-run.ts';
 import { SimRedis } from '../../testing/sim-redis/server.ts';
+import type { Value } from '../../testing/sim-redis/value.ts';
 
 /** Each script of leases alone, as its header describes it: what it returns, and which keys it leaves behind. */
 const MARKER = 'holdfast:marker';
 const RECORD_MS = 86_400_000;
 const WRONG_TYPE = expect.stringMatching(/^WRONGTYPE/);
 const MAX_NUMBER = '9007199254740991';
+/** A moment with microseconds: a fence has sixteen digits, and all of them count. */
+const PAST_FULL_MS = 234.125;
 
 const fenceOf = (lease: string) => `fence:{${lease}}`;
 const lineOf = (lease: string) => `line:{${lease}}`;
@@ -17,7 +24,8 @@ const offerOf = (lease: string) => `offer:{${lease}}`;
 
 function server() {
   const clock = new FakeClock();
-  const parts = { wallMs: () => clock.wallMs(), nowMs: () => clock.monotonicMs() };
+  const wallMs = () => clock.wallMs() + PAST_FULL_MS;
+  const parts = { wallMs, nowMs: () => clock.monotonicMs() };
   const redis = new SimRedis({ ...parts, random: seededRandom(1) });
   const client = redis.connect(() => {});
   const run = (...args: string[]) => redis.execute(client, args);
@@ -35,8 +43,18 @@ function server() {
     redis.execute(listener, ['SUBSCRIBE', channel]);
     return heard;
   };
-  const nowUs = () => clock.wallMs() * 1_000;
-  return { clock, run, call, acquire, listen, nowUs };
+  const nowUs = () => wallMs() * 1_000;
+  /** Runs a script on a server that refuses a command: `fault` is the beginning of it. */
+  const callRefusing = (fault: string, name: ScriptName, keys: string[], args: string[]) => {
+    const execute = (command: string[]) =>
+      `${command.join(' ')} `.startsWith(`${fault} `)
+        ? new ReplyError('OOM command not allowed')
+        : (run(...command) as Value);
+    const script = compileLua(scripts[name].source);
+    const result = script(new ScriptRun(execute), new LuaTable(keys), new LuaTable(args));
+    return fromLua(first(result));
+  };
+  return { clock, redis, client, run, call, callRefusing, acquire, listen, nowUs };
 }
 
 /** Everything a key is, to compare before and after. */
@@ -108,6 +126,17 @@ describe('lease/acquire', () => {
     expect(acquire('x', 'a', `0 ${nowUs() + 9} -1`)).toBe(nowUs() + 9);
   });
 
+  it('K-02 a record of another program that looks like an early fence is nobody’s fence', () => {
+    const { run, acquire, nowUs } = server();
+    run('SET', 'x', 'a');
+    for (const record of ['0', '1']) {
+      run('SET', fenceOf('x'), record);
+      expect(acquire('x', 'a')).toBe(nowUs());
+    }
+    run('SET', fenceOf('x'), '0');
+    expect(acquire('x', 'a', '0 0 -1')).toBe(nowUs());
+  });
+
   it('K-10 a caller that waits is put in line by when it came, once, and its line outlasts the lease', async () => {
     const { clock, run, acquire, nowUs } = server();
     const fence = acquire('x', 'a');
@@ -117,7 +146,7 @@ describe('lease/acquire', () => {
     expect(run('PTTL', lineOf('x'))).toBe(10_000);
     expect(run('GET', fenceOf('x'))).toBe(`${fence}+`);
     expect(run('PTTL', fenceOf('x'))).toBe(RECORD_MS - 1_000);
-    acquire('x', 'b', '0 0 0', 1_000);
+    expect(acquire('x', 'b', '0 0 0', 1_000)).toEqual(['a', fence, 4_000]);
     expect(run('ZSCORE', lineOf('x'), 'inbox')).toBe(String(nowUs() - 500_000));
     expect(run('PTTL', lineOf('x'))).toBe(8_000);
     expect(run('GET', fenceOf('x'))).toBe(`${fence}+`);
@@ -152,7 +181,7 @@ describe('lease/acquire', () => {
     expect(run('GET', fenceOf('y'))).toBe(String(nowUs()));
   });
 
-  it.each(['theirs', '', '12 ', MAX_NUMBER, `1${MAX_NUMBER}`])(
+  it.each(['theirs', '', '12 ', '1000000000theirs', MAX_NUMBER, '10000000000000000'])(
     'K-02 a fence record that another program wrote (%j) is an error, is not touched, and grants nothing',
     (record) => {
       const { run, acquire } = server();
@@ -170,8 +199,22 @@ describe('lease/acquire', () => {
     expect(run('EXISTS', 'x')).toBe(0);
     run('SET', 'x', 'a');
     expect(acquire('x', 'a')).toEqual([WRONG_TYPE]);
+    expect(acquire('x', 'a', '77 0 -1')).toEqual([WRONG_TYPE]);
     expect(acquire('x', 'b')).toEqual([WRONG_TYPE]);
   });
+
+  it.each(['', '0 0 -1'])(
+    'K-02 a server without memory for the fence record grants nothing (options %j)',
+    (options) => {
+      const { run, callRefusing } = server();
+      const args = ['', '5000', 'inbox', 'a', options];
+      const fault = `SET ${fenceOf('x')}`;
+      expect(callRefusing(fault, 'lease/acquire', [MARKER, 'x'], args)).toEqual([
+        ['OOM command not allowed'],
+      ]);
+      expect([run('EXISTS', 'x'), run('EXISTS', fenceOf('x'))]).toEqual([0, 0]);
+    },
+  );
 
   it('K-01 one bad key costs the others of the request nothing', () => {
     const { run, call, nowUs } = server();
@@ -193,6 +236,8 @@ describe('lease/acquire', () => {
     expect(run('GET', 'fence:lease:{t}:x')).toBe(String(nowUs()));
     acquire('lease:{t}:y', 'a', '0 0 -1');
     expect(run('GET', 'fence:lease:{t}:y')).toBe(String(nowUs()));
+    acquire('lease:{t}:z', '1000000000000000');
+    expect(run('GET', 'lease:{t}:z')).toBe('1000000000000000');
   });
 
   it('K-15 grants nothing in another era than the one that was examined', () => {
@@ -220,6 +265,22 @@ describe('lease/acquire', () => {
     run('DEL', 'witness');
     run('RPUSH', 'witness', 'theirs');
     expect(ask()).toBe('ERA');
+  });
+
+  it('K-15 a server that lets no script read the witness, because of its slot, is not asked for the era', () => {
+    const { redis, client, nowUs } = server();
+    const refuse = (why: string) => {
+      const execute = (command: string[]) =>
+        command.join(' ') === 'GET witness'
+          ? new ReplyError(why)
+          : (redis.execute(client, command) as Value);
+      const keys = new LuaTable(['x', 'x', fenceOf('x')]);
+      const args = new LuaTable(['abc witness', '5000', 'inbox', 'a', '']);
+      const script = compileLua(scripts['lease/acquire'].source);
+      return fromLua(first(script(new ScriptRun(execute), keys, args)));
+    };
+    expect(refuse('MOVED 1 elsewhere')).toBe('ERA');
+    expect(refuse('ERR keys do not hash to the same slot')).toEqual([nowUs()]);
   });
 });
 
@@ -281,6 +342,47 @@ describe('lease/release', () => {
     const args = ['a', x, 'b', y, 'a', z];
     expect(call('lease/release', ['x', 'y', 'z'], args)).toEqual([[2, 'a', y]]);
     expect(['x', 'y', 'z'].map((lease) => run('EXISTS', lease))).toEqual([0, 1, 0]);
+  });
+
+  it('K-08 several plain tenures are all ended', () => {
+    const { run, call, acquire } = server();
+    const [x, y] = [acquire('x', 'a') as number, acquire('y', 'a') as number];
+    expect(call('lease/release', ['x', 'y'], ['a', x, 'a', y])).toEqual([]);
+    expect([run('EXISTS', 'x'), run('EXISTS', 'y')]).toEqual([0, 0]);
+  });
+
+  it('K-08 holders and fences that look alike are not taken for each other', () => {
+    const { run, call } = server();
+    const holds = (lease: string, holder: string, record: string) => {
+      run('SET', lease, holder);
+      run('SET', lease.includes('{') ? `fence:${lease}` : fenceOf(lease), record);
+    };
+    holds('x', '77', '77');
+    expect(call('lease/release', ['x'], ['zz', 77])).toEqual([[1, '77', 77]]);
+    holds('x', 'zz', '77');
+    expect(call('lease/release', ['x'], ['77', 77])).toEqual([[1, 'zz', 77]]);
+    holds('{t}:x', '77', '78');
+    expect(call('lease/release', ['{t}:x'], ['77', 77])).toEqual([[1, '77', 78]]);
+    holds('x', 'b', '77');
+    holds('y', 'b', '78');
+    expect(call('lease/release', ['x', 'y'], ['a', 77, 'b', 79])).toEqual([
+      [1, 'b', 77],
+      [2, 'b', 78],
+    ]);
+    holds('x', 'a', '77');
+    expect(call('lease/release', ['x', 'y'], ['a', 5, '77', 5])).toEqual([
+      [1, 'a', 77],
+      [2, 'b', 78],
+    ]);
+  });
+
+  it('K-10 where publishing is forbidden, the first in line counts as woken', () => {
+    const { run, callRefusing } = server();
+    run('SET', 'x', 'a');
+    run('ZADD', lineOf('x'), '1', 'inbox');
+    run('ZADD', lineOf('x'), '2', 'second');
+    expect(callRefusing('PUBLISH', 'lease/release', ['x'], ['a', '77'])).toEqual([[1]]);
+    expect(run('ZCARD', lineOf('x'))).toBe(1);
   });
 
   it('K-10 wakes the first in line, and forgets the line when it is empty', () => {
@@ -382,11 +484,49 @@ describe('lease/revoke', () => {
     const revoke = (lease: string) => call('lease/revoke', [lease], ['(revoked)', '', 30_000, 7]);
     expect(revoke('x')).toMatchObject({ 0: 'a', 2: 30_000 });
     expect(run('PTTL', 'x')).toBe(30_000);
-    run('PEXPIRE', 'y', '1');
-    expect(revoke('y')).toMatchObject({ 2: 1 });
+    run('PEXPIRE', 'y', '500');
+    await clock.advance(500);
+    expect(revoke('y')).toMatchObject({ 2: 0 });
     expect(run('PTTL', 'y')).toBe(1);
     await clock.advance(2);
     expect(run('EXISTS', 'y')).toBe(0);
+  });
+});
+
+describe('a fence that cannot be written', () => {
+  const OOM = 'OOM command not allowed';
+
+  it('K-09 revokes nothing, nor does a record of another program', () => {
+    const { run, call, callRefusing, acquire } = server();
+    const fence = acquire('x', 'a') as number;
+    const args = ['(revoked)', '', '30000', String(fence)];
+    expect(callRefusing(`SET ${fenceOf('x')}`, 'lease/revoke', ['x'], args)).toMatchObject({
+      message: expect.stringContaining(OOM),
+    });
+    expect(run('GET', 'x')).toBe('a');
+    run('SET', fenceOf('x'), 'theirs');
+    expect(call('lease/revoke', ['x'], ['(revoked)', '', 30_000, 0])).toMatchObject({
+      message: expect.stringContaining('FOREIGN fence record'),
+    });
+    expect(run('GET', 'x')).toBe('a');
+  });
+
+  it('K-10 hands nothing over', () => {
+    const { run, callRefusing, acquire } = server();
+    const fence = acquire('x', 'a') as number;
+    const args = ['2000', 'abc', '60000', 'a', String(fence), 'b', 'inbox'];
+    expect(callRefusing(`SET ${fenceOf('x')}`, 'lease/transfer', ['x'], args)).toEqual([[OOM]]);
+    expect(run('GET', 'x')).toBe('a');
+  });
+
+  it('K-15 gives a successor nothing', () => {
+    const { run, call, callRefusing, acquire } = server();
+    const fence = acquire('x', 'a') as number;
+    call('lease/transfer', ['x'], [2_000, 'abc', 60_000, 'a', fence, 'b', 'inbox']);
+    const args = ['', 'abc', '5000', 'b', '0'];
+    const reply = callRefusing(`SET ${fenceOf('x')}`, 'lease/claim', [MARKER, 'x'], args);
+    expect(reply).toEqual([[OOM]]);
+    expect(run('PTTL', 'x')).toBe(2_000);
   });
 });
 
@@ -449,6 +589,7 @@ describe('lease/transfer and lease/claim', () => {
     expect(claim(world, 'c')).toEqual([null]);
     expect(claim(world, 'b', 'abd')).toEqual([null]);
     expect(claim(world, 'b')).toEqual([fence + 2]);
+    expect(run('EXISTS', offerOf('x'))).toBe(0);
     expect(stateOf(run, 'x')).toEqual(['b', 5_000, String(fence + 2), RECORD_MS]);
     expect(claim(world, 'b')).toEqual([null]);
   });
