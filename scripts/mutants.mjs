@@ -6,7 +6,7 @@ import { subtract } from './mutants/equivalent.mjs';
 import { Judge } from './mutants/judge.mjs';
 import { mutateLua } from './mutants/lua.mjs';
 import { reportOf } from './mutants/report.mjs';
-import { filesOf, JUDGES, judgesOf, LUA } from './mutants/subjects.mjs';
+import { filesOf, JUDGES, judgesOf, LUA, NOT_JUDGED } from './mutants/subjects.mjs';
 import { mutateTypeScript } from './mutants/typescript.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -39,7 +39,8 @@ async function main({ place, only, workers, json }) {
   );
   const say = (line) => process.stderr.write(`${line}\n`);
   const isLua = place === LUA;
-  const { sources, mutants } = await (isLua ? mutateLua : mutateTypeScript)(root, files);
+  const { sources, mutants: all } = await (isLua ? mutateLua : mutateTypeScript)(root, files);
+  const mutants = all.filter(({ file }) => !NOT_JUDGED.has(file));
   say(`${mutants.length} mutants in ${files.length} files`);
   const judges = judgesOf(place);
   const judge = new Judge(root, { sources, judges, workers, say });

@@ -23,6 +23,9 @@ export const JUDGES = [
   [LUA, ['test/store/redis-lease*.test.ts']],
 ];
 
+/** No unit test loads these: tests with real processes and HTTP judge them. */
+export const NOT_JUDGED = new Set(['src/lease/remote-leases.ts']);
+
 /** The tests that judge a place; throws if none is known. */
 export function judgesOf(place) {
   const found = JUDGES.find(([known]) => place === known || place.startsWith(`${known}/`));
