@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { subtract } from './mutants/equivalent.mjs';
+import { entriesOf, subtract } from './mutants/equivalent.mjs';
 import { Judge } from './mutants/judge.mjs';
 import { mutateLua } from './mutants/lua.mjs';
 import { reportOf } from './mutants/report.mjs';
@@ -45,7 +45,7 @@ async function main({ place, only, workers, json }) {
   const judges = judgesOf(place);
   const judge = new Judge(root, { sources, judges, workers, say });
   const answered = await judge.answers(mutants);
-  const entries = JSON.parse(readFileSync(list, 'utf8'));
+  const entries = entriesOf(JSON.parse(readFileSync(list, 'utf8')));
   const result = subtract(
     answered,
     entries.filter(({ file }) => files.includes(file)),

@@ -9,7 +9,8 @@ interface Mutant {
   becomes: string;
   state: string;
 }
-type Entry = Pick<Mutant, 'file' | 'code'> & Partial<Mutant> & { why: string };
+type Entry = Omit<Mutant, 'state'> & { why: string };
+type Line = Pick<Entry, 'file' | 'code' | 'why'> & { changes: [string, string][] };
 interface Mutated {
   mutants: readonly Mutant[];
 }
@@ -18,13 +19,14 @@ type Mutate = (root: string, files: readonly string[]) => Mutated | Promise<Muta
 const root = fileURLToPath(new URL('..', import.meta.url));
 const load = (name: string) => import(`${root}/scripts/mutants/${name}.mjs`);
 const { isText } = (await load('texts')) as { isText(node: object): boolean };
-const { subtract } = (await load('equivalent')) as {
+const { entriesOf, subtract } = (await load('equivalent')) as {
+  entriesOf(list: Line[]): Entry[];
   subtract(mutants: Mutant[], entries: Entry[]): { mutants: Mutant[]; stale: Entry[] };
 };
 const { mutateTypeScript } = (await load('typescript')) as { mutateTypeScript: Mutate };
 const { mutateLua } = (await load('lua')) as { mutateLua: Mutate };
 const list = new URL('../scripts/mutants/equivalent.json', import.meta.url);
-const entries = JSON.parse(readFileSync(list, 'utf8')) as Entry[];
+const entries = entriesOf(JSON.parse(readFileSync(list, 'utf8')));
 
 const survivor = (facts: Partial<Mutant>): Mutant => ({
   ...{ file: 'a.ts', code: 'if (a < b) return;', was: 'a < b', becomes: 'a <= b' },
@@ -61,15 +63,16 @@ describe('npm run mutants', () => {
   });
 
   it('takes survivors from the list that make no difference, and names entries that fit none', () => {
-    const entry = { file: 'a.ts', code: 'if (a < b) return;', why: 'a is never b' };
+    const line = { file: 'a.ts', code: 'if (a < b) return;', why: 'a is never b' };
+    const [entry] = entriesOf([{ ...line, changes: [['a < b', 'a <= b']] }]) as [Entry];
     const killed = survivor({ state: 'killed' });
     expect(subtract([survivor({})], [entry])).toMatchObject({
       mutants: [{ state: 'equivalent', why: 'a is never b' }],
       stale: [],
     });
     expect(subtract([killed], [entry])).toEqual({ mutants: [killed], stale: [entry] });
-    const narrow = { ...entry, was: 'a < b', becomes: 'false' };
-    expect(subtract([survivor({})], [narrow]).stale).toEqual([narrow]);
+    const other = { ...entry, becomes: 'false' };
+    expect(subtract([survivor({})], [other]).stale).toEqual([other]);
   });
 
   it('has entries whose line is in the file, each with a reason', () => {

@@ -1,9 +1,18 @@
 /** The list of mutants that make no difference, each with the reason. */
 
 /**
- * Survivors that the list has become `equivalent`. An entry says `file`, `code` (the line in which the mutant begins), `was`,
- * `becomes` and `why`; without `was` and `becomes`, it means every survivor of that line. `stale` are entries that fit no
- * survivor: the code has changed, or a test kills the mutant.
+ * The list as single entries: `file`, `code` (the line in which the mutant begins), `was`, `becomes` and `why`. In the list,
+ * the changes of one line with one reason stand together.
+ */
+export function entriesOf(list) {
+  return list.flatMap(({ changes, ...line }) =>
+    changes.map(([was, becomes]) => ({ ...line, was, becomes })),
+  );
+}
+
+/**
+ * Survivors that the list has become `equivalent`. `stale` are entries that fit no survivor: the code has changed, or a test
+ * kills the mutant.
  */
 export function subtract(mutants, entries) {
   const stale = new Set(entries);
@@ -19,5 +28,5 @@ export function subtract(mutants, entries) {
 
 function fits({ file, code, was, becomes }, mutant) {
   if (file !== mutant.file || code !== mutant.code) return false;
-  return was === undefined || (was === mutant.was && becomes === mutant.becomes);
+  return was === mutant.was && becomes === mutant.becomes;
 }

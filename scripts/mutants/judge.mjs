@@ -10,7 +10,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const RUNNER = fileURLToPath(new URL('runner.mjs', import.meta.url));
@@ -30,7 +30,7 @@ const HANG_TICKS = 20;
  * The answer for each mutant: `killed`, with the test that failed; `survived`; or `unreached` by any test.
  *
  * 1. Every test runs once, and says which mutants it reaches.
- * 2. Every test runs with each mutant that it reaches, the quick tests first.
+ * 2. Every test runs with each mutant that it reaches: first those that are named after the file, then the quick ones.
  * 3. Of those left, mutants that are reached while files load, and those that spoil the process for what follows, have a
  *    process each.
  *
@@ -51,6 +51,8 @@ export class Judge {
   #answers = new Map();
   #alone = new Set();
   #passed = new Set();
+  /** The file of each mutant. */
+  #places = new Map();
 
   constructor(root, { sources, judges, workers, say }) {
     const name = digest(JSON.stringify(sources));
@@ -65,7 +67,8 @@ export class Judge {
 
   async answers(mutants) {
     await this.#cover();
-    for (const quick of [true, false]) await this.#judge(quick);
+    for (const { id, file } of mutants) this.#places.set(id, file);
+    for (const stage of ['own', 'quick', 'slow']) await this.#judge(stage);
     await this.#judgeAlone(mutants);
     return mutants.map((mutant) => ({ ...mutant, ...this.#answerOf(mutant.id) }));
   }
@@ -135,10 +138,10 @@ export class Judge {
   }
 
   /** Once more after a process was spoilt or hung, until all tests have answered. */
-  async #judge(quick) {
+  async #judge(stage) {
     this.#readAnswers();
     for (let left = Number.POSITIVE_INFINITY; ; ) {
-      const plan = this.#planFor(quick);
+      const plan = this.#planFor(stage);
       const size = Object.values(plan).flat().length;
       if (size === 0) return;
       if (size >= left) throw new Error(`${size} answers are missing, and vitest gives no more`);
@@ -150,8 +153,7 @@ export class Judge {
         this.#note('killed', [this.#tests.get(test).file, id, test, 'hangs']);
       }
       this.#readAnswers();
-      const name = quick ? 'quick' : 'slow';
-      this.#say(`  ${name} tests: ${this.#answers.size} killed, ${hung.length} hung`);
+      this.#say(`  ${stage} tests: ${this.#answers.size} killed, ${hung.length} hung`);
     }
   }
 
@@ -166,11 +168,12 @@ export class Judge {
     appendFileSync(join(this.#dir, 'judge', name), `${facts.join('\t')}\n`);
   }
 
-  #planFor(quick) {
+  #planFor(stage) {
     const plan = {};
-    for (const [test, { ms, reached }] of this.#tests) {
-      if (ms > QUICK_MS === quick) continue;
-      const left = [...reached].filter((id) => this.#isOpen(id, test));
+    for (const [test, { file, ms, reached }] of this.#tests) {
+      if (stage !== 'own' && ms > QUICK_MS !== (stage === 'slow')) continue;
+      const fits = (id) => stage !== 'own' || isNamedAfter(file, this.#places.get(id));
+      const left = [...reached].filter((id) => fits(id) && this.#isOpen(id, test));
       if (left.length > 0) plan[test] = left;
     }
     return plan;
@@ -189,14 +192,27 @@ export class Judge {
     if (left.length > 0) this.#say(`  ${left.length} mutants with a process each`);
     const next = async () => {
       for (let id = left.shift(); id !== undefined; id = left.shift()) {
-        const tests = this.#loaded.has(id) ? [...this.#files.keys()] : this.#filesReaching(id);
-        const { code } = await this.#run('alone', `alone-${id}`, { tests, workers: 1 }, id);
-        rmSync(join(this.#dir, `alone-${id}`), { recursive: true });
-        this.#note(code === 0 ? 'passed' : 'killed', [ALONE, id, ALONE, '']);
+        const isKilled = await this.#dies(id);
+        this.#note(isKilled ? 'killed' : 'passed', [ALONE, id, ALONE, '']);
       }
     };
     await Promise.all(Array.from({ length: this.#workers }, next));
     this.#readAnswers();
+  }
+
+  /** Whether a mutant dies in a process of its own; the tests that have the name of its file come first. */
+  async #dies(id) {
+    const file = this.#places.get(id);
+    const tests = this.#loaded.has(id) ? [...this.#files.keys()] : this.#filesReaching(id);
+    const isOwn = (test) => isNamedAfter(test, file);
+    const rounds = [tests.filter(isOwn), tests.filter((test) => !isOwn(test))];
+    for (const round of rounds.filter(({ length }) => length > 0)) {
+      const name = `alone-${id}`;
+      const { code } = await this.#run('alone', name, { tests: round, workers: 1 }, id);
+      rmSync(join(this.#dir, name), { recursive: true });
+      if (code !== 0) return true;
+    }
+    return false;
   }
 
   #filesReaching(id) {
@@ -298,6 +314,11 @@ function textOf(path) {
   } catch {
     return '';
   }
+}
+
+/** `tenure.test.ts` is about `tenure.ts`, and `pool-waiting.test.ts` about `pool.ts`. */
+function isNamedAfter(test, file = '') {
+  return basename(test).startsWith(basename(file, '.ts'));
 }
 
 function isDoing(name) {

@@ -17,7 +17,7 @@ export function reportOf({ mutants, stale }) {
   ];
   return [
     ...open.map(survivorOf),
-    ...stale.map(({ file, code }) => `${file}: this entry fits no survivor any more\n  ${code}\n`),
+    ...stale.map(staleOf),
     table([['', 'mutants', 'killed', 'equivalent', 'survived', 'score'], ...rows]),
   ].join('\n');
 }
@@ -25,6 +25,10 @@ export function reportOf({ mutants, stale }) {
 function survivorOf({ file, line, kind, state, tests, was, becomes }) {
   const reach = state === 'unreached' ? 'no test reaches it' : `${tests} tests reach it`;
   return `${file}:${line}  ${kind}, ${reach}\n  - ${cut(was)}\n  + ${cut(becomes)}\n`;
+}
+
+function staleOf({ file, code, was, becomes }) {
+  return `${file}: an entry of the list fits no survivor any more\n  ${code}\n  - ${was}\n  + ${becomes}\n`;
 }
 
 function rowOf(name, mutants) {

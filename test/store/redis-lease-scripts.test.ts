@@ -22,9 +22,9 @@ const fenceOf = (lease: string) => `fence:{${lease}}`;
 const lineOf = (lease: string) => `line:{${lease}}`;
 const offerOf = (lease: string) => `offer:{${lease}}`;
 
-function server() {
+function server(pastFullMs = PAST_FULL_MS) {
   const clock = new FakeClock();
-  const wallMs = () => clock.wallMs() + PAST_FULL_MS;
+  const wallMs = () => clock.wallMs() + pastFullMs;
   const parts = { wallMs, nowMs: () => clock.monotonicMs() };
   const redis = new SimRedis({ ...parts, random: seededRandom(1) });
   const client = redis.connect(() => {});
@@ -73,6 +73,12 @@ describe('lease/acquire', () => {
     expect(call('lease/acquire', [MARKER, 'x', 'y'], args)).toEqual([nowUs(), nowUs()]);
     expect(stateOf(run, 'x')).toEqual(['a', 5_000, String(nowUs()), RECORD_MS]);
     expect(stateOf(run, 'y')).toEqual(['b', 5_000, String(nowUs()), RECORD_MS]);
+  });
+
+  it('K-02 a fence of the first microseconds of a second has all its digits', () => {
+    const { run, acquire, nowUs } = server(0.125);
+    expect(acquire('x', 'a')).toBe(nowUs());
+    expect(run('GET', fenceOf('x'))).toBe(String(nowUs()));
   });
 
   it('K-02 each grant of a key has a higher fence, even if the store’s clock stands still or is behind', () => {
