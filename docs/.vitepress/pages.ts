@@ -79,6 +79,7 @@ const CONCEPTS: PageGroup = {
     ['guarantees-tests', 'What shows them'],
     ['concepts/model', 'The formal model'],
     ['bugs', 'Bugs you will not have'],
+    ['mutants', 'Mutation testing'],
   ],
 };
 
