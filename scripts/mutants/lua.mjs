@@ -11,11 +11,21 @@ const TRANSLATOR = 'testing/sim-redis/lua.ts';
 const PARSER = { luaVersion: '5.1', encodingMode: 'pseudo-latin1', ranges: true, locations: true };
 
 /** What an operator becomes. */
-const OPERATORS = {
-  ...{ '<': ['<=', '>='], '<=': ['<', '>'], '>': ['>=', '<='], '>=': ['>', '<'] },
-  ...{ '==': ['~='], '~=': ['=='], '+': ['-'], '-': ['+'], '*': ['/'], '/': ['*'], '%': ['*'] },
-  ...{ and: ['or'], or: ['and'] },
-};
+const OPERATORS = new Map([
+  ['<', ['<=', '>=']],
+  ['<=', ['<', '>']],
+  ['>', ['>=', '<=']],
+  ['>=', ['>', '<']],
+  ['==', ['~=']],
+  ['~=', ['==']],
+  ['+', ['-']],
+  ['-', ['+']],
+  ['*', ['/']],
+  ['/', ['*']],
+  ['%', ['*']],
+  ['and', ['or']],
+  ['or', ['and']],
+]);
 
 export function mutateLua(root, files) {
   const mutants = [];
@@ -88,7 +98,7 @@ function changesOf(text) {
       case 'BinaryExpression':
       case 'LogicalExpression': {
         const at = text.indexOf(node.operator, node.left.range[1]);
-        const others = OPERATORS[node.operator] ?? [];
+        const others = OPERATORS.get(node.operator) ?? [];
         for (const other of others) add(at, at + node.operator.length, other);
         return;
       }
