@@ -262,6 +262,13 @@ describe('what a tenure says of itself', () => {
     expect(tenure.heldForMs).toBe(VALID_MS + 500);
   });
 
+  it('K-04 to ask how long it lasts is a check as well: the loss is told at once', () => {
+    const { clock, tenure, happened } = makeTenure();
+    clock.block(VALID_MS);
+    expect(tenure.remainingMs()).toBe(0);
+    expect(happened).toEqual(['lease.lost']);
+  });
+
   it('K-14 a loss before the deadline is not late', () => {
     const { tenure, told } = makeTenure();
     tenure.lose('revoked');
