@@ -23,6 +23,8 @@ const VITEST = join(
 const QUICK_MS = 150;
 /** In place of a test: all of them, in a process of their own. */
 const ALONE = 'alone';
+/** How often vitest may leave out test files. */
+const MAX_TRIES = 5;
 /** A process that does nothing new for so many seconds hangs. */
 const HANG_TICKS = 20;
 
@@ -81,28 +83,36 @@ export class Judge {
   }
 
   async #cover() {
+    const dir = join(this.#dir, 'cover');
     const known = this.#forget();
-    const left = [...this.#files.keys()].filter((file) => known[file] === undefined);
-    if (left.length > 0) {
-      await this.#run('cover', 'cover', { tests: left });
-      const failed = linesOf(join(this.#dir, 'cover'), 'failed');
-      if (failed.length > 0) {
-        const names = failed.map(([, , name, why]) => `  ${name}: ${why}`).join('\n');
-        rmSync(this.#dir, { recursive: true });
-        throw new Error(`these tests fail without a mutant:\n${names}`);
-      }
-      const done = new Set(linesOf(join(this.#dir, 'cover'), 'tests').map(([file]) => file));
-      const missing = left.filter((file) => !done.has(file));
-      if (missing.length > 0) throw new Error(`vitest did not run ${missing.join(', ')}`);
-      writeFileSync(join(this.#dir, 'files.json'), JSON.stringify([...this.#files]));
+    let left = [...this.#files.keys()].filter((file) => known[file] === undefined);
+    // A worker of vitest that is late to start has run nothing: the others count.
+    for (let tries = 0; left.length > 0; tries++) {
+      if (tries === MAX_TRIES) throw new Error(`vitest did not run ${left.join(', ')}`);
+      const { output } = await this.#run('cover', 'cover', { tests: left });
+      this.#refuseFailures(output);
+      const done = new Set(linesOf(dir, 'coverage').map(([file]) => file));
+      left = left.filter((file) => !done.has(file));
+      const files = [...this.#files].filter(([file]) => done.has(file));
+      writeFileSync(join(this.#dir, 'files.json'), JSON.stringify(files));
+      this.#forget();
     }
-    for (const [file, id, ms] of linesOf(join(this.#dir, 'cover'), 'tests')) {
+    for (const [file, id, ms] of linesOf(dir, 'tests')) {
       this.#tests.set(id, { file, ms: Number(ms), reached: new Set() });
     }
-    for (const [, text] of linesOf(join(this.#dir, 'cover'), 'coverage')) {
-      this.#addCoverage(JSON.parse(text));
-    }
+    for (const [, text] of linesOf(dir, 'coverage')) this.#addCoverage(JSON.parse(text));
     this.#say(`  ${this.#tests.size} tests`);
+  }
+
+  #refuseFailures(output) {
+    const failed = linesOf(join(this.#dir, 'cover'), 'failed');
+    if (failed.length > 0) {
+      const names = failed.map(([, , name, why]) => `  ${name}: ${why}`).join('\n');
+      rmSync(this.#dir, { recursive: true });
+      throw new Error(`these tests fail without a mutant:\n${names}`);
+    }
+    if (linesOf(join(this.#dir, 'cover'), 'coverage').length === 0)
+      throw new Error(`vitest could not run the tests:\n${output.slice(-3_000)}`);
   }
 
   /** Removes what test files have found that are not the same any more; returns those that are. */
@@ -208,9 +218,12 @@ export class Judge {
     const rounds = [tests.filter(isOwn), tests.filter((test) => !isOwn(test))];
     for (const round of rounds.filter(({ length }) => length > 0)) {
       const name = `alone-${id}`;
-      const { code } = await this.#run('alone', name, { tests: round, workers: 1 }, id);
+      let result;
+      // A worker of vitest that is late to start is no answer.
+      do result = await this.#run('alone', name, { tests: round, workers: 1 }, id);
+      while (result.output.includes('[vitest-pool'));
       rmSync(join(this.#dir, name), { recursive: true });
-      if (code !== 0) return true;
+      if (result.code !== 0) return true;
     }
     return false;
   }
@@ -231,10 +244,7 @@ export class Judge {
     const env = { ...process.env, HOLDFAST_MUTANTS: dir, __STRYKER_ACTIVE_MUTANT__: active };
     if (active === '') delete env.__STRYKER_ACTIVE_MUTANT__;
     const { code, hung, output } = await watched(dir, env);
-    if (phase === 'cover' && code !== 0 && linesOf(dir, 'failed').length === 0) {
-      throw new Error(`vitest could not run the tests:\n${output.slice(-3_000)}`);
-    }
-    return { code, hung };
+    return { code, hung, output };
   }
 }
 

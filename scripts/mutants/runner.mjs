@@ -7,7 +7,6 @@
 import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TestRunner } from 'vitest';
-import { getFn } from 'vitest/suite';
 
 const { HOLDFAST_MUTANTS: dir = '' } = process.env;
 const {
@@ -72,7 +71,9 @@ export default class MutantRunner extends TestRunner {
     if (phase === 'judge' && this.#active === null) return;
     try {
       const limit = 12 + Math.ceil((8 * (spans[test.id] ?? 0)) / TICK_MS);
-      await (phase === 'cover' ? getFn(test)() : withLimit(() => getFn(test)(), limit));
+      await (phase === 'cover'
+        ? TestRunner.getTestFn(test)()
+        : withLimit(() => TestRunner.getTestFn(test)(), limit));
     } catch (error) {
       this.#fail(error);
     }
@@ -121,8 +122,9 @@ export default class MutantRunner extends TestRunner {
   onAfterRunFiles(files) {
     super.onAfterRunFiles(files);
     const [file] = files;
-    if (phase !== 'cover' || file === undefined || world.mutantCoverage === undefined) return;
-    const line = `${file.filepath}\t${JSON.stringify(world.mutantCoverage)}\n`;
+    if (phase !== 'cover' || file === undefined) return;
+    const coverage = world.mutantCoverage ?? { static: {}, perTest: {} };
+    const line = `${file.filepath}\t${JSON.stringify(coverage)}\n`;
     appendFileSync(join(dir, 'coverage'), line);
   }
 
