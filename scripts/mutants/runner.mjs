@@ -1,8 +1,8 @@
 /**
- * Runs each test once for every mutant that it reaches, in the process that has loaded the files: a process per mutant
- * takes a hundred times as long. Vitest repeats the test with its hooks, and before each repetition the next mutant is
- * switched on. After a mutant that a test has failed, the test runs once without: if it fails again, the mutant has left
- * something behind, so the answer does not count and this process judges nothing more.
+ * Runs each test once for every mutant that it reaches, in the process that has loaded the files: to start a process for
+ * each mutant takes longer than most tests. Vitest repeats the test with its hooks, and before each repetition the next
+ * mutant is switched on. After a mutant that a test has failed, the test runs once without: if it fails again, the mutant
+ * has left something behind, so the answer does not count and this process judges nothing more.
  */
 import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
