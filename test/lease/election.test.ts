@@ -350,7 +350,9 @@ describe('Election', () => {
       },
     });
     const silent = { onLost: undefined } as unknown as Partial<ElectOptions>;
-    const plain = candidate(await actor(), silent);
+    const other = await actor();
+    other.holdfast.on('listener.failed', (facts) => failed.push(facts));
+    const plain = candidate(other, silent);
     await clock.advance(50);
     const stopping = a.election.stop();
     await clock.advance(50);
@@ -361,6 +363,30 @@ describe('Election', () => {
     await clock.advance(50);
     await ending;
     expect(plain.told).toEqual(['elected', 'settled']);
+    expect(failed).toHaveLength(1);
+  });
+
+  it('K-13 a leader that is told of its end does not lead any more, even if its lease still lasts', async () => {
+    const { clock, actor } = world();
+    const told: unknown[] = [];
+    const a = candidate(await actor(), {
+      onLost: ({ reason }) => told.push([reason, a.election.isLeader, a.context().isHeld()]),
+    });
+    await clock.advance(50);
+    const stopping = a.election.stop();
+    await clock.advance(50);
+    await stopping;
+    expect(told).toEqual([['stopped', false, true]]);
+  });
+
+  it('K-14 a leader that releases its lease itself has stopped, not lost', async () => {
+    const { clock, actor } = world();
+    const a = candidate(await actor());
+    await clock.advance(50);
+    const releasing = a.context().lease.release();
+    await clock.advance(50);
+    await releasing;
+    expect(a.told.slice(0, 2)).toEqual(['elected', 'lost: stopped']);
   });
 
   it('K-14 a revoked leader is told so', async () => {

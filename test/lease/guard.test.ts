@@ -22,12 +22,16 @@ describe('the statement that guards a transaction', () => {
     const ran: string[] = [];
     await guard(async (sql: string) => void ran.push(`function ${sql}`), 'b');
     const unsafe = async (sql: string) => void ran.push(`unsafe ${sql}`);
+    await guard({ unsafe }, 'alone');
     await guard({ unsafe, query: () => Promise.reject(new Error('query')) }, 'c');
     await guard(
       Object.assign(() => Promise.reject(new Error('called')), { unsafe }),
       'd',
     );
-    expect([client.ran, ran]).toEqual([['a'], ['function b', 'unsafe c', 'unsafe d']]);
+    expect([client.ran, ran]).toEqual([
+      ['a'],
+      ['function b', 'unsafe alone', 'unsafe c', 'unsafe d'],
+    ]);
   });
 
   it.each([
