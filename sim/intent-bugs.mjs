@@ -9,29 +9,22 @@ export const INTENT_BUGS = [
     patches: [
       {
         file: 'store/redis/verbs/intents.js',
-        find: "const replies = await this.#work.run(scripts['intent/start'], args, call);",
-        replace: `const lookup = ['HMGET', this.#work.keys.intents + 'keys', ...group.flatMap(({ request }) => request.keys)];
-            const led = await this.#work.send('lookup', lookup, call);
-            if (led.every((id) => id === null))
-                args.push('');
-            const replies = await this.#work.run(scripts['intent/start'], args, call);`,
+        find: "const reply = (await this.#work.run(scripts['intent/start'], args, call));",
+        replace: `const lookup = ['HMGET', this.#work.keys.intents + 'keys', ...keys];
+        const led = await this.#work.send('lookup', lookup, call);
+        if (led.every((id) => id === null))
+            args.push('');
+        const reply = (await this.#work.run(scripts['intent/start'], args, call));`,
       },
       {
         file: 'store/redis/lua/intent/start.lua',
-        find: 'for n, id in ipairs(',
-        replace: "if ARGV[#ARGV] == '' then all = {'no key'} end\nfor n, id in ipairs(",
+        find: 'for i = 11, #ARGV do keys[i - 10] = ARGV[i] end',
+        replace: "for i = 11, #ARGV do if ARGV[i] ~= '' then keys[i - 10] = ARGV[i] end end",
       },
-    ],
-  },
-  {
-    name: 'blind to its own request',
-    about: 'two starts with one key in one request: the second one does not see the first',
-    worlds,
-    patches: [
       {
         file: 'store/redis/lua/intent/start.lua',
-        find: 'waits = waits or wanted[key]',
-        replace: 'waits = false',
+        find: "local led = redis.call('HMGET'",
+        replace: "local led = ARGV[#ARGV] == '' and {} or redis.call('HMGET'",
       },
     ],
   },
@@ -59,9 +52,9 @@ export const INTENT_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/lib/new-session.lua',
-        find: 'for n = 2, #keys do\n        add_key(id, keys[n])',
-        replace: 'for n = 2, #keys do',
+        file: 'store/redis/lua/intent/start.lua',
+        find: 'for n = 2, #keys do add_key(id, keys[n]) end\n',
+        replace: '',
       },
     ],
   },
@@ -124,20 +117,16 @@ export const INTENT_BUGS = [
     worlds,
     patches: [
       {
-        file: 'store/redis/lua/lib/new-session.lua',
-        find: "push(stream, start.id, start.priority .. ' ' .. start.entry)\n",
+        file: 'store/redis/lua/intent/start.lua',
+        find: "push(stream, id, ARGV[7] .. ' ' .. ARGV[8])\n",
         replace: '',
       },
       {
         file: 'store/redis/verbs/intents.js',
-        find: 'for (const [i, reply] of replies.entries())',
-        replace: `for (const [i, { request: { id, priority } }] of group.entries()) {
-                if (replies[i][0] !== 1)
-                    continue;
-                const entry = ['intent:start:' + kind, id, String(priority), entryOf(id)];
-                await this.#work.run(scripts['stream/append'], entry, call);
-            }
-            for (const [i, reply] of replies.entries())`,
+        find: 'const [, atMs] = reply;',
+        replace: `const entry = ['intent:start:' + kind, id, String(priority), entryOf(id)];
+        await this.#work.run(scripts['stream/append'], entry, call);
+        const [, atMs] = reply;`,
       },
     ],
   },

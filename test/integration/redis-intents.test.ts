@@ -59,54 +59,6 @@ describe('a start', () => {
     expect((await processed()) - commands).toBe(3 + 2);
   });
 
-  it('I-01 starts of one kind and one turn take one script, and each has its own answer', async () => {
-    await start('warm', { keys: ['warm'] });
-    const scripts = await scriptCalls(redis);
-    const starts = [
-      start('a', { keys: ['k1', 'old1'] }),
-      start('b', { keys: ['k2'] }),
-      start('c', { keys: ['k3', 'old1'], client: 'd' }),
-      start('d', { keys: ['k3'], client: 'e' }),
-      start('e', { keys: ['warm'], client: 'f' }),
-    ];
-    const replies = await Promise.all(starts);
-    expect(replies.map(({ kind, session }) => [kind, session.id, session.clients])).toEqual([
-      ['created', 'a', 1],
-      ['created', 'b', 1],
-      ['replayed', 'a', 2],
-      ['replayed', 'a', 3],
-      ['replayed', 'warm', 2],
-    ]);
-    expect((await scriptCalls(redis)) - scripts).toBe(1);
-    expect(await listed()).toEqual(['b', 'a', 'warm']);
-    expect((await consume()).map(({ lane }) => lane).sort()).toEqual(['a', 'b', 'warm']);
-  });
-
-  it('I-01 of starts that go in one request, only those of a foreign index fail', async () => {
-    await redis.cli('SET', `${INTENT}all:taken`, 'by another program');
-    const starts = [
-      start('a', { keys: ['k1'] }),
-      start('b', { keys: ['k2'], tenant: 'taken' }),
-      start('c', { keys: ['k3'] }),
-    ];
-    const replies = await Promise.allSettled(starts);
-    expect(replies.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-    const error = await failure(start('b', { keys: ['k2'], tenant: 'taken' }));
-    expect(error).toMatchObject({ code: 'KEY_FOREIGN' });
-    expect((await store.intents.read(['a', 'b', 'c'], CALL)).map((one) => one?.id)).toEqual([
-      'a',
-      undefined,
-      'c',
-    ]);
-  });
-
-  it('I-01 as many starts as come in one turn are all accepted', async () => {
-    const ids = Array.from({ length: 500 }, (_, n) => `s${n}`);
-    const replies = await Promise.all(ids.map((id) => start(id, { keys: [`key-${id}`] })));
-    expect(replies.every(({ kind }) => kind === 'created')).toBe(true);
-    expect((await listed()).sort()).toEqual([...ids].sort());
-  });
-
   it('I-01 keeps everything under one hash tag, so on a Cluster in one slot, and without a TTL', async () => {
     await start('a', { keys: ['k', 'l'] });
     await start('a2', { client: 'd' });

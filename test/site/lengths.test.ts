@@ -2,8 +2,8 @@
  * How long the pages are. Counted is what a person reads: code blocks, comments and pictures are left out, a piece of
  * inline code is one word, tables count. Left out as a whole: docs/reference (generated), docs/decisions (history) and
  * docs/guarantees-tests.md (titles of tests).
- * README has a bound of its own and counts in all, code included; CONTRIBUTING and docs/architecture.md are for those
- * who change Holdfast, and are not counted.
+ * README has a bound of its own and counts in all, code included; CONTRIBUTING, docs/architecture.md and docs/mutants.md are
+ * for those who change Holdfast, and are not counted.
  */
 import { describe, expect, it } from 'vitest';
 import { pageGroups } from '../../docs/.vitepress/pages.ts';
@@ -14,13 +14,13 @@ const MAX_README_WORDS = 900;
 const MAX_GUIDE_WORDS = 1_200;
 const MAX_CONCEPT_WORDS = 700;
 /** 30,000 for what 0.1 does; the rest for HTTP leases, proofs, scale and frameworks, a page each. */
-const MAX_WORDS = 36_000;
+const MAX_WORDS = 36_500;
 
 const LONG_SENTENCE_WORDS = 35;
 /** Outside README and Start, where there is none. */
 const MAX_LONG_SENTENCES = 10;
 
-const EXCLUDED = /^docs\/(?:decisions\/|reference\/|(?:guarantees-tests|architecture)\.md$)/;
+const EXCLUDED = /^docs\/(?:decisions\/|reference\/|(?:guarantees-tests|architecture|mutants)\.md$)/;
 const pages = readTree(['docs'], ['.md']).filter(({ path }) => !EXCLUDED.test(path));
 const readme = readSource('README.md');
 

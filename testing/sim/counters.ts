@@ -53,7 +53,6 @@ export const INTERESTING_STATES: readonly string[] = [
   'dead letter revived',
   // What became of intents, and of the sessions that they have started.
   'intent accepted',
-  'started together',
   'replayed',
   'replayed under another secret',
   'republished',

@@ -241,38 +241,25 @@ export class IntentAudit {
   };
 
   /**
-   * kind, then per start: id, tenant, client, body, status, priority, entry, label, how many keys,
-   * keys → per start: 1, created | 2, facts, id of the one that was there
+   * id, tenant, client, body, status, priority, entry, kind, label, keys → 1, created | 2, facts,
+   * id of the one that was there
    */
   #started(argv: readonly string[], reply: Reply, { name }: SimProcess): void {
-    const replies = reply as [number, unknown[], string][];
-    const changed = new Set<IntentRecord>();
-    let at = 2;
-    for (const [kind, facts, found] of replies) {
-      const [id = '', tenant = '', client = '', body = '', , , , , count = ''] = argv.slice(at);
-      const keys = argv.slice(at + 9, at + 9 + Number(count));
-      at += 9 + keys.length;
-      const wanted = wantedIn(tenant, body);
-      const request = { id, tenant, wanted, keys, createdMs: this.#parts.nowMs() };
-      if (kind === 1 && this.#served.get(`${name} ${client}`) === false)
-        this.#report(
-          'intents',
-          id,
-          `${id} was made for ${client}, which had gone before it was read`,
-        );
-      if (kind === 1) changed.add(this.#created(new IntentRecord(request), client));
-      if (kind === 2) {
-        const session = this.#replayed(found, client, request);
-        if (session !== undefined) this.#compareTold(session, factsIn(facts));
-        if (session !== undefined) changed.add(session);
-      }
-    }
-    if (replies.length > 1) this.#count('started together');
-    // Not before all of them: the store shows the sessions as they are after the whole request.
-    for (const session of changed) this.#compare(session);
+    const [, id = '', tenant = '', client = '', body = '', , , , , , ...keys] = argv;
+    const [kind, facts, found] = reply as [number, unknown[], string];
+    const wanted = wantedIn(tenant, body);
+    const request = { id, tenant, wanted, keys, createdMs: this.#parts.nowMs() };
+    if (kind === 1 && this.#served.get(`${name} ${client}`) === false)
+      this.#report(
+        'intents',
+        id,
+        `${id} was made for ${client}, which had gone before it was read`,
+      );
+    if (kind === 1) this.#created(new IntentRecord(request), client);
+    if (kind === 2) this.#replayed(found, client, request, factsIn(facts));
   }
 
-  #created(session: IntentRecord, client: string): IntentRecord {
+  #created(session: IntentRecord, client: string): void {
     const { id, wanted } = session;
     session.isDamaged = session.createdMs < this.#apartUntilMs;
     const open = this.#open.get(wanted);
@@ -287,16 +274,17 @@ export class IntentAudit {
     this.#count('session made');
     if (!this.#sight.isToStart(id))
       this.#report('intents', id, `${id} was made, and nobody is told to start it`);
-    return session;
+    this.#compare(session);
   }
 
   #replayed(
     id: string,
     client: string,
     { wanted, keys }: Pick<IntentRecord, 'wanted' | 'keys'>,
-  ): IntentRecord | undefined {
+    facts: SessionFacts,
+  ): void {
     const session = this.#sessions.get(id);
-    if (session === undefined) return undefined;
+    if (session === undefined) return;
     if (session.wanted !== wanted)
       this.#report('intents', id, `${wanted} was asked for, and ${id} is ${session.wanted}`);
     if (!session.isOpen) this.#report('intents', id, `${id} was replayed after it had ended`);
@@ -305,7 +293,7 @@ export class IntentAudit {
     if (session.isUnlisted) this.#report('intents', id, `${id} was replayed, and is not listed`);
     this.#count('replayed');
     if (keys[0] !== session.keys[0]) this.#count('replayed under another secret');
-    return session;
+    this.#compare(session, facts);
   }
 
   /** id, client, for all of them, ending, tenant → 1 or 2, facts; nothing where there is none */
@@ -443,16 +431,10 @@ export class IntentAudit {
 
   /** What was told of it, and what the store shows, is what must have come of it. */
   #compare(session: IntentRecord, ...told: readonly SessionFacts[]): void {
-    const shown = this.#sight.factsOf(session.id);
-    this.#compareTold(session, ...told, ...(shown === null ? [] : [shown]));
-  }
-
-  #compareTold(
-    { id, state, revision, clients }: IntentRecord,
-    ...told: readonly SessionFacts[]
-  ): void {
+    const { id, state, revision, clients } = session;
     const due = `${state}, revision ${revision}, ${clients.size} clients`;
-    for (const facts of told) {
+    const shown = this.#sight.factsOf(id);
+    for (const facts of [...told, ...(shown === null ? [] : [shown])]) {
       const found = `${facts.state}, revision ${facts.revision}, ${facts.clients} clients`;
       if (found !== due) this.#report('sessions', id, `${id} should be ${due}, and is ${found}`);
     }

@@ -126,7 +126,7 @@ async function openOn(
     log: redisLog(keys, servers),
     streams: redisStreams(work),
     workflows: new RedisWorkflows(work),
-    intents: new RedisIntents(rt, work),
+    intents: new RedisIntents(work),
     runs: new RedisRunStore(work),
     bounds: redisBounds(servers, keys.marker),
     copies: new RedisCopyStore(servers, work, records),

@@ -100,17 +100,9 @@ function some(words: fc.Arbitrary<string | string[]>): fc.Arbitrary<string[]> {
   return fc.array(words, { minLength: 1, maxLength: 3 }).map((all) => all.flat());
 }
 
-/** With one key or several. */
-const oneStart = fc
-  .tuple(id, tenant, client, json, json, priority, json, fc.constantFrom('l1', 'l2'), some(key))
-  .map(([...facts]) => {
-    const keys = facts.pop() as string[];
-    return [...(facts as string[]), String(keys.length), ...keys];
-  });
-
 /** By the name of the script. */
 export const intentCalls = {
-  'intent/start': call('live', some(oneStart)),
+  'intent/start': call(id, tenant, client, json, json, priority, json, some(key)),
   'intent/stop': call(
     id,
     client,

@@ -48,8 +48,8 @@ function scene(secrets: 'one' | 'made' = 'one') {
     const body = JSON.stringify({ ...WANTED, ...wanted });
     served(
       'intent/start',
-      ['live', id, tenant, client, body, '{}', '5', '{}', 'a', String(keys.length), ...keys],
-      [reply],
+      [id, tenant, client, body, '{}', '5', '{}', 'live', 'a', ...keys],
+      reply,
     );
   };
   const make = (asked: Asked) => ask(asked, [1, 7]);

@@ -51,15 +51,14 @@ function scene() {
     verb: 'intent/start' | 'intent/advance',
     args: string[],
     reply: Reply,
-  ) => audit.served(['EVALSHA', scripts[verb].sha, '1', 'bus', 'channels', ...args], reply, by);
-  const made = (by: SimProcess) => {
-    const start = ['live', 's', 't', 'c', WANTED, '{}', '5', '{}', 'a', '1', 'k'];
-    session(by, 'intent/start', start, [[1, 7]]);
-  };
+  ) =>
+    audit.served(['EVALSHA', scripts[verb].sha, '1', 'bus', 'channels', 's', ...args], reply, by);
+  const made = (by: SimProcess) =>
+    session(by, 'intent/start', ['t', 'c', WANTED, '{}', '5', '{}', 'k'], [1, 7]);
   const state = (by: SimProcess, revision: number, name: string, status: object = {}) => {
     const json = JSON.stringify({ worker: by.name, ...status });
     const facts = ['t', name, String(revision + 1), '{}', json, '1', '7', '7'];
-    session(by, 'intent/advance', ['s', String(revision), name, json], [1, facts]);
+    session(by, 'intent/advance', [String(revision), name, json], [1, facts]);
   };
   const broken = () => audit.violation?.invariant ?? null;
   const later = (ms: number) => timeline.run(timeline.nowMs + ms);

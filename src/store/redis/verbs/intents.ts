@@ -1,6 +1,4 @@
-import type { Clock } from '../../../core/clock.ts';
 import { KeyForeignError } from '../../../core/errors.ts';
-import type { BaseRuntime } from '../../../core/runtime.ts';
 import {
   type Advance,
   type AdvanceReply,
@@ -40,102 +38,35 @@ type ScriptStart = [1, number] | [2 | 3, ScriptFacts, string] | ScriptForeign;
 type ScriptChange = [1 | 2, ScriptFacts] | ScriptForeign | null;
 type ScriptRow = [id: string, place: string, ScriptFacts | [name: string] | null];
 
-/** Starts in one request: about a millisecond of Redis' time. */
-const MAX_STARTS = 64;
-/** From this size on a group is sent in two halves. */
-const MIN_SPLIT = 16;
 /** Requests for one page, if the index has many sessions that are not wanted. */
 const MAX_READS = 25;
 /** A cursor is a place in an index, without its sign. */
 const PLACE = /^\d{1,16}$/;
 
-interface PendingStart {
-  readonly request: StartRequest;
-  readonly untilMs: number;
-  resolve(reply: StartReply): void;
-  reject(error: unknown): void;
-}
-
 export class RedisIntents implements IntentStore {
   readonly #work: WorkConnection;
-  readonly #clock: Clock;
-  /** The starts of this turn, by kind. */
-  readonly #starts = new Map<string, PendingStart[]>();
-  /** The requests about starts that are not answered yet. */
-  #underWay = 0;
 
-  constructor({ clock }: BaseRuntime, work: WorkConnection) {
+  constructor(work: WorkConnection) {
     this.#work = work;
-    this.#clock = clock;
   }
 
-  /**
-   * Starts of one kind and one turn of the event loop go together in one request. What fails such a
-   * request would fail each of its starts alone.
-   */
-  start(request: StartRequest, { timeoutMs }: Call): Promise<StartReply> {
-    const { id, body, status, kind } = request;
-    return new Promise((resolve, reject) => {
-      sized('session', id, body + status);
-      const untilMs = this.#clock.monotonicMs() + timeoutMs;
-      const group = this.#starts.get(kind) ?? [];
-      group.push({ request, untilMs, resolve, reject });
-      if (group.length > 1) return;
-      this.#starts.set(kind, group);
-      this.#clock.soon(() => this.#sendStarts(kind, group));
-    });
-  }
-
-  /**
-   * Callers that were answered together ask together: all of them would wait for Redis, and then
-   * Redis for all of them. So if Redis has no other starts, it gets half of a large group a moment
-   * before the rest, and both sides are busy from then on.
-   */
-  #sendStarts(kind: string, group: PendingStart[]): void {
-    this.#starts.delete(kind);
-    const isSplit = this.#underWay === 0 && group.length >= MIN_SPLIT;
-    const rest = isSplit ? group.splice(group.length >> 1) : [];
-    while (group.length > 0) void this.#sendRequest(kind, group.splice(0, MAX_STARTS));
-    if (isSplit) this.#clock.afterInput(() => void this.#sendRequest(kind, rest));
-  }
-
-  async #sendRequest(kind: string, group: readonly PendingStart[]): Promise<void> {
-    const args = [kind];
-    let untilMs = Number.POSITIVE_INFINITY;
-    for (const { request, untilMs: ownMs } of group) {
-      const { id, tenant, client, body, status, priority, label, keys } = request;
-      args.push(id, tenant, client, body, status, String(priority), entryOf(id), label);
-      args.push(String(keys.length), ...keys);
-      untilMs = Math.min(untilMs, ownMs);
+  /** Every intent passes here: one request, and the reply has only facts that are new here. */
+  async start(request: StartRequest, call: Call): Promise<StartReply> {
+    const { id, tenant, kind, label, keys, client, body, status, priority } = request;
+    sized('session', id, body + status);
+    const facts = [id, tenant, client, body, status, String(priority), entryOf(id), kind, label];
+    const args = [...facts, ...keys];
+    const reply = (await this.#work.run(scripts['intent/start'], args, call)) as ScriptStart;
+    if (reply[0] === 0) throw foreign(reply[1]);
+    if (reply[0] !== 1) {
+      const session = this.#session(reply[2], reply[1]);
+      return { kind: reply[0] === 2 ? 'replayed' : 'crowded', session };
     }
-    this.#underWay++;
-    try {
-      const call = { timeoutMs: untilMs - this.#clock.monotonicMs() };
-      const replies = await this.#work.run(scripts['intent/start'], args, call);
-      for (const [i, reply] of (replies as ScriptStart[]).entries())
-        this.#answer(group[i] as PendingStart, reply);
-    } catch (error) {
-      for (const { reject } of group) reject(error);
-    } finally {
-      this.#underWay--;
-    }
-  }
-
-  /** The reply has only facts that are new here. */
-  #answer({ request, resolve, reject }: PendingStart, reply: ScriptStart): void {
-    if (reply[0] === 0) {
-      reject(foreign(reply[1]));
-    } else if (reply[0] === 1) {
-      const { id, tenant, kind, label, body, status } = request;
-      const made = { state: 'NEW', revision: 1, clients: 1 } as const;
-      const times = { createdAtMs: reply[1], changedAtMs: reply[1] };
-      const session = { id, tenant, kind, label, ...made, body, status, ...times };
-      resolve({ kind: 'created', session });
-    } else {
-      const session = sessionOf(reply[2], reply[1]);
-      if (session === null) reject(this.#foreignSession(reply[2]));
-      else resolve({ kind: reply[0] === 2 ? 'replayed' : 'crowded', session });
-    }
+    const [, atMs] = reply;
+    const made = { state: 'NEW', revision: 1, clients: 1 } as const;
+    const times = { createdAtMs: atMs, changedAtMs: atMs };
+    const session = { id, tenant, kind, label, ...made, body, status, ...times };
+    return { kind: 'created', session };
   }
 
   async stop(request: StopRequest, call: Call): Promise<StopReply> {
@@ -225,12 +156,8 @@ export class RedisIntents implements IntentStore {
 
   #session(id: string, facts: ScriptFacts): StoredSession {
     const session = sessionOf(id, facts);
-    if (session === null) throw this.#foreignSession(id);
+    if (session === null) throw foreign(`${this.#work.keys.intents}session:${id}`);
     return session;
-  }
-
-  #foreignSession(id: string): KeyForeignError {
-    return foreign(`${this.#work.keys.intents}session:${id}`);
   }
 }
 
