@@ -20,7 +20,8 @@ const LONG_SENTENCE_WORDS = 35;
 /** Outside README and Start, where there is none. */
 const MAX_LONG_SENTENCES = 10;
 
-const EXCLUDED = /^docs\/(?:decisions\/|reference\/|(?:guarantees-tests|architecture|mutants)\.md$)/;
+const EXCLUDED =
+  /^docs\/(?:decisions\/|reference\/|(?:guarantees-tests|architecture|mutants)\.md$)/;
 const pages = readTree(['docs'], ['.md']).filter(({ path }) => !EXCLUDED.test(path));
 const readme = readSource('README.md');
 
