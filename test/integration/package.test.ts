@@ -8,8 +8,8 @@ import { describe, expect, it } from 'vitest';
 import { packedPackage, ROOT } from '../support/packed-package.ts';
 
 /** The package measured 1.45 MB packed and 5.24 MB unpacked on 18 November 2026. */
-const MOST_PACKED_BYTES = 1_600_000;
-const MOST_UNPACKED_BYTES = 5_700_000;
+const MOST_PACKED_BYTES = 1_750_000;
+const MOST_UNPACKED_BYTES = 6_200_000;
 /** Without optional dependencies; measured: 4 packages and 12.6 MB. */
 const MOST_LEAN_PACKAGES = 20;
 const MOST_LEAN_BYTES = 15_000_000;
@@ -46,6 +46,8 @@ describe('what is published', () => {
       'clients/go/go.mod',
       'clients/go/holdfast.go',
       'clients/python/holdfast_http.py',
+      // What `holdfast run` loads is CommonJS, which starts sooner.
+      'dist/lib/cli/package.json',
       'package.json',
     ]);
   });
