@@ -17,7 +17,7 @@ const FIRST = {
     ...['redis-conformance', 'redis-topologies-conformance', 'sqlite-conformance', 'redis-model'],
     'postgres-conformance',
     'postgres-guard',
-    ...['sim-redis', 'redis-batches', 'redis-members', 'redis-log', 'redis-discovery'],
+    ...['sim-redis', 'redis-batches', 'redis-members', 'redis-log'],
     // A lease ends in time, whatever hangs.
     ...['frozen-holder', 'frozen-redis', 'network-faults', 'lifecycle', 'waiting', 'handover'],
     // A store that loses data grants nothing that may still be held, and fences rise.
@@ -30,7 +30,7 @@ const FIRST = {
       'sentinel-opening',
     ],
     // A command is dead before another has its lease.
-    ...['run-lease', 'run-slots', 'process-commands', 'runner-commands', 'workers-deaths', 'pools'],
+    ...['run-lease', 'run-slots', 'runner-commands', 'workers-deaths', 'pools'],
     // What was accepted is done once.
     ...['http-kills', 'http-outage', 'intents-http', 'workflow-processes', 'workflow-tenures'],
     // The command line and the package.
