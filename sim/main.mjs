@@ -47,7 +47,7 @@ Runs the production classes in simulated worlds where things go wrong, and check
                    the same in every world, which is then a fleet; default: as its seed says
   --runs           every target has a long-lived task, in place of polls
   --no-save        do not keep what broke a promise in sim/regressions.json, nor the seeds of mixed worlds that reached
-                   something new in sim/corpus.json, which has ${MOST_SEEDS} at most and is run first
+                   something new in sim/corpus.json, which has ${MOST_SEEDS} at most and is run first, unless --seed is given
   --json           nothing but the result on stdout, as JSON
   --help           this
 
@@ -88,9 +88,11 @@ if (!KINDS.includes(kind)) {
 
 const hasFleets = kind === 'fleet' || kind === 'both';
 const isMixed = kind === 'mixed' || kind === 'both';
+// Who names a seed repeats worlds, or runs others: either way these alone.
+const hasCorpus = isMixed && flags.seed === undefined;
 
 const known = JSON.parse(readFileSync(REGRESSIONS, 'utf8'));
-const kept = isMixed ? JSON.parse(readFileSync(CORPUS, 'utf8')) : { seeds: [] };
+const kept = hasCorpus ? JSON.parse(readFileSync(CORPUS, 'utf8')) : { seeds: [] };
 const corpus = new Corpus();
 const counts = new Map();
 const failures = [];
@@ -140,7 +142,7 @@ function commit() {
 
 /** What broke a promise is run first from now on. */
 function save() {
-  if (isMixed) saveCorpus();
+  if (hasCorpus) saveCorpus();
   if (failures.length === 0) return;
   const all = withFound(known, failures, commit());
   writeFileSync(REGRESSIONS, `${JSON.stringify(all, null, 2)}\n`);

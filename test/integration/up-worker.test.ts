@@ -217,7 +217,7 @@ it('what makes no sense for a worker is one line, before the store is asked', SL
     [`worker: { ttl: '2s', grace: '5s' }`, /ttl/],
     [`worker: { name: 'a b' }`, /worker\.name is "a b"/],
     ['', /HOLDFAST_WORKER_NAME is "a b"/, { HOLDFAST_WORKER_NAME: 'a b' }],
-    [`resources: { tuners: 0 }`, /slots is 0: a pool has 1 to 256 slots/],
+    [`resources: { tuners: 0 }`, /slots is 0: a pool has 1 to 10000 slots/],
     [`resources: { gpus: 2 }, pipelines: { live: () => 1 }`, /no such pool.*gpus/],
     [`pipelines: { live: { command: 'ffmpeg -i' } }`, /pipelines\.live is/],
   ];
