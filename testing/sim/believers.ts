@@ -109,7 +109,8 @@ export class Believers {
   readonly #servedMs = new Map<SimProcess, Map<unknown, number>>();
   /** Since when two servers answer, or did; until when nothing is promised of that. */
   readonly #splits: { readonly fromMs: number; untilMs: number }[] = [];
-  readonly #examinedMs = new Map<SimProcess, number[]>();
+  /** Of which server, too: another one says nothing about the losses of this one. */
+  readonly #examined = new Map<SimProcess, { readonly atMs: number; readonly server: unknown }[]>();
   readonly #losses: Loss[] = [];
   readonly #steps: { readonly atMs: number; readonly ms: number }[] = [];
   readonly #forced: Pick<Belief, 'storeKey' | 'holder' | 'fence'>[] = [];
@@ -142,11 +143,11 @@ export class Believers {
     };
   }
 
-  /** The store has compared itself with its marker, for this process. */
-  examined(process: SimProcess): void {
-    const times = this.#examinedMs.get(process) ?? [];
-    this.#examinedMs.set(process, times);
-    times.push(this.#parts.nowMs());
+  /** A server has compared itself with its marker, for this process. */
+  examined(process: SimProcess, server: unknown = null): void {
+    const all = this.#examined.get(process) ?? [];
+    this.#examined.set(process, all);
+    all.push({ atMs: this.#parts.nowMs(), server });
   }
 
   lost(how: Loss['how'], sinceMs = 0): void {
@@ -168,9 +169,9 @@ export class Believers {
   }
 
   /** Whether a grant to this process now is one that a loss forbids, and nothing can prevent. */
-  isEarly(process: SimProcess, isOff: boolean): boolean {
+  isEarly(process: SimProcess, isOff: boolean, server: unknown = null): boolean {
     const { boundMs, nowMs } = this.#parts;
-    const granted = { process, grantedMs: nowMs() };
+    const granted = { process, grantedMs: nowMs(), server };
     return this.#losses.some((loss) => {
       if (nowMs() > loss.atMs + boundMs + MARGIN_MS) return false;
       if (isOff) return true;
@@ -308,18 +309,21 @@ export class Believers {
   }
 
   /**
-   * No process that examined the store in [sinceMs, loss) has examined it between the loss and this
-   * grant.
+   * No process that examined the store in [sinceMs, loss) has examined the server of this grant
+   * between the loss and the grant.
    */
   #isUnnoticed(
-    { atMs }: Loss,
-    { process, grantedMs }: Pick<Granted, 'process' | 'grantedMs'>,
+    loss: Loss,
+    { process, grantedMs, server }: Pick<Granted, 'process' | 'grantedMs' | 'server'>,
     sinceMs: number,
   ): boolean {
-    const remembers = (times: readonly number[]) => times.some((ms) => ms >= sinceMs && ms < atMs);
-    if (remembers(this.#examinedMs.get(process) ?? [])) return false;
-    return ![...this.#examinedMs.values()].some(
-      (times) => remembers(times) && times.some((ms) => ms > atMs && ms <= grantedMs),
+    const remembers = (all: readonly { readonly atMs: number }[]) =>
+      all.some(({ atMs }) => atMs >= sinceMs && atMs < loss.atMs);
+    if (remembers(this.#examined.get(process) ?? [])) return false;
+    return ![...this.#examined.values()].some(
+      (all) =>
+        remembers(all) &&
+        all.some((one) => one.server === server && one.atMs > loss.atMs && one.atMs <= grantedMs),
     );
   }
 

@@ -196,12 +196,12 @@ export class MixedWorld {
     if (reply instanceof ReplyError) this.#counters.add(`answered: ${reply.message.split(' ', 1)}`);
     else if (verb === 'server/examine' && !isRefusal(reply)) {
       this.#counters.add('examined');
-      this.#believers.examined(by);
+      this.#believers.examined(by, server);
     } else if (verb === 'lease/acquire' && Array.isArray(reply)) {
       const granted = reply.filter((one) => typeof one === 'number');
       this.#believers.granted(by, granted, server);
       const { quarantine } = this.#setting.clients[this.#seatOf(by)] ?? {};
-      if (granted.length > 0 && this.#believers.isEarly(by, quarantine === 'off'))
+      if (granted.length > 0 && this.#believers.isEarly(by, quarantine === 'off', server))
         this.#audit.model?.excuse(2 * this.#setting.boundMs);
     }
     this.#audit.model?.served(args, reply);

@@ -99,6 +99,20 @@ describe('the judge of a mixed world', () => {
     expect(judged()).toEqual(['exclusion']);
   });
 
+  it('excuses a newcomer whose server was emptied, if a client that remembers has examined another server', async () => {
+    const { believers, process, hold, judged, pass } = scene();
+    const [a, b, newcomer] = [process('a'), process('b'), process('newcomer')];
+    for (const one of [a, b]) believers.examined(one, 1);
+    hold(a, 1);
+    await pass(10);
+    believers.lost('emptied');
+    await pass(10);
+    believers.examined(b, 2);
+    await pass(10);
+    hold(newcomer, 2);
+    expect(judged()).toEqual([]);
+  });
+
   it('excuses at the old primary only who was not at the other one, before anybody who was', async () => {
     const { believers, counters, process, hold, judged, pass } = scene();
     const [a, stranger, other] = [process('a'), process('stranger'), process('other')];
