@@ -130,7 +130,9 @@ describe('a PostgreSQL server', () => {
       const store = await openPostgresStore(server.url, { events });
       await acquire(store, key);
       await forget(server, store);
-      await until(() => store.leases.read([key], CALL), { what: 'a new connection' });
+      // A read may still be answered over the old connection.
+      const isNoticed = async () => (await store.leases.read([key], CALL)) && forgot.length > 0;
+      await until(isNoticed, { what: 'the loss, over a new connection' });
       expect(forgot).toEqual([why]);
       const reply = await acquire(store, `${key}-new`);
       expect(reply).toMatchObject({ kind: 'busy', reason: 'quarantine' });
